@@ -23,15 +23,19 @@ class ProgramPrinter {
 public:
   ProgramPrinter(const fb::Program &program, llvm::raw_ostream &out) : program(program), out(out) {}
 
+  /// Tables first, in the order in which functions refer to them.
   void print() {
+    // Expressions refer to earlier ones only: one pass is enough.
     writeExpressions();
     out << "program " << program.version_major() << "." << program.version_minor() << "\n";
     for (const fb::Symbol *symbol : list(program.symbols())) {
       out << "symbol " << symbol->name()->str() << " min " << symbol->min();
+      // No maximum is written as the largest number.
       if (symbol->max() > 0)
         out << " max " << symbol->max();
       if (symbol->divisor() != 1)
         out << " divisor " << symbol->divisor();
+      assert(symbol->name() && "a verified buffer has what the schema requires");
       const fb::Tensor *input = item(program.inputs(), uint32_t(symbol->source_input()));
       if (symbol->counts())
         out << " counts "
@@ -48,6 +52,7 @@ public:
     tensors("input", program.inputs());
     tensors("hyper", program.hypers());
     tensors("output", program.outputs());
+    // Their bytes are not shown: a model may have many.
     for (const fb::Constant *constant : list(program.constants())) {
       out << "constant " << fb::EnumNameDType(constant->dtype());
       shape(constant->shape());
@@ -73,6 +78,7 @@ public:
 
 private:
   /// The elements of a vector that may be absent.
+  /// FlatBuffers leave out what is empty.
   template <typename T>
   static std::vector<const T *> list(const flatbuffers::Vector<flatbuffers::Offset<T>> *vector) {
     std::vector<const T *> result;
@@ -89,6 +95,7 @@ private:
     auto *exprs = program.exprs();
     for (unsigned i = 0; exprs && i < exprs->size(); ++i) {
       const fb::Expr &e = *exprs->Get(i);
+      // Nothing here trusts the file: an index that is wrong is shown as "?".
       auto part = [&](int32_t index) {
         return index >= 0 && unsigned(index) < i ? texts[index] : std::string("?");
       };
@@ -111,6 +118,7 @@ private:
       default:
         texts.push_back(name + "(" + part(e.a()) + ", " + part(e.b()) + ")");
       }
+      // Sizes of long sums would hide everything else; the number stands for it.
       if (texts.back().size() > 200)
         texts.back() = "expr" + std::to_string(i);
     }
@@ -121,6 +129,7 @@ private:
     auto *nodes = program.nodes();
     return nodes && index < nodes->size() ? "  # " + nodes->Get(index)->str() : "";
   }
+  /// As in types: sizes in brackets.
   void shape(const flatbuffers::Vector<uint32_t> *dims) {
     out << "[";
     for (unsigned i = 0; dims && i < dims->size(); ++i)
@@ -137,11 +146,13 @@ private:
   }
   /// What a buffer of a space other than the arena stands for.
   std::string target(const fb::Buffer &buffer) const {
+    // The buffer's index is a row of the table of its space.
     auto named = [&](const flatbuffers::Vector<flatbuffers::Offset<fb::Tensor>> *vector) {
       const fb::Tensor *tensor = item(vector, uint32_t(buffer.index()));
       return tensor ? " " + tensor->name()->str() : "";
     };
     switch (buffer.space()) {
+    // A gradient has its parameter's row.
     case fb::Space::parameter:
     case fb::Space::gradient:
       return named(program.parameters());
@@ -159,6 +170,7 @@ private:
       return "";
     }
   }
+  /// "b3", or "b3+offset" where it does not begin with its buffer.
   std::string place(const fb::Operand &operand) const {
     std::string offset = expression(operand.offset());
     return "b" + std::to_string(operand.buffer()) + (offset == "0" ? "" : "+" + offset);
@@ -170,6 +182,7 @@ private:
       return input ? input->name()->str() : "?";
     };
     out << "  condition " << fb::EnumNameConditionKind(condition.kind());
+    // Each kind of condition has its own fields.
     if (condition.input() >= 0)
       out << " input " << name(condition.input());
     if (condition.mask() >= 0)
@@ -184,6 +197,7 @@ private:
     out << "function " << function.name()->str();
     if (function.variant_of())
       out << " variant of " << function.variant_of()->str();
+    // Without a number of operations nothing is known.
     if (function.flops() >= 0)
       out << " flops " << expression(uint32_t(function.flops()));
     if (function.forward_end() >= 0)
@@ -195,6 +209,7 @@ private:
     for (const fb::Buffer *buffer : list(function.buffers())) {
       out << "  b" << index++ << ": " << fb::EnumNameSpace(buffer->space()) << target(*buffer)
           << " " << expression(buffer->bytes()) << " bytes";
+      // Others are there all the time.
       if (buffer->space() == fb::Space::arena || buffer->space() == fb::Space::host)
         out << " live " << buffer->first() << ".." << buffer->last();
       if (buffer->label())
@@ -205,6 +220,7 @@ private:
     for (const fb::Command *command : list(function.commands())) {
       out << "  " << index++ << ": ";
       print(*command);
+      // Behind each command, the nodes of the model that it computes.
       auto *nodes = command->nodes();
       for (unsigned i = 0; nodes && i < nodes->size(); ++i)
         out << (i ? ", " : "  # ")
@@ -220,6 +236,7 @@ private:
     const char *kind = "unknown command";
     llvm::ArrayRef<const char *> operands, sizes;
   };
+  /// The alternatives of the variant are in the order of the schema's kinds.
   template <size_t... number>
   static KindNames namesOf(fb::Op kind, std::index_sequence<number...>) {
     KindNames names;
@@ -238,6 +255,7 @@ private:
     const KindNames names = namesOf(
         command.op_type(), std::make_index_sequence<std::variant_size_v<trainrt::CommandOp>>());
     out << names.kind;
+    // Attributes as the schema has them; newer kinds than this program knows have none to show.
     if (command.op() && size_t(command.op_type()) < fb::OpTypeTable()->num_elems) {
       flatbuffers::ToStringVisitor attributes(" ");
       const auto *type = fb::OpTypeTable()->type_refs[size_t(command.op_type()) - 1]();
@@ -251,6 +269,7 @@ private:
     }
     for (unsigned i = 0; command.operands() && i < command.operands()->size(); ++i) {
       const fb::Operand &operand = *command.operands()->Get(i);
+      // An operand that the kind has, and the command does not use.
       if (operand.access() == fb::Access::none)
         continue;
       const bool isWritten =
@@ -276,6 +295,7 @@ LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
     errors << path << ": error: " << why << "\n";
     return failure();
   };
+  // The reader of the runtime: what it refuses is no package.
   std::shared_ptr<const trainrt::MappedFile> file;
   trainrt::ZipReader zip;
   trainrt::Status status = trainrt::MappedFile::open(path.str(), file);
@@ -286,11 +306,13 @@ LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
   // Whoever made the package chose its names.
   std::string lines;
   llvm::raw_string_ostream stream(lines);
+  // On every way out: what was printed until an error is shown, too.
   auto flush = llvm::make_scope_exit([&] { out << trainrt::shownLines(lines); });
   for (const trainrt::ZipEntry &entry : zip.entries())
     stream << "entry " << entry.name << " " << entry.size << " bytes at " << entry.offset << "\n";
   const trainrt::ZipEntry *manifest = zip.find("manifest.json");
   const trainrt::ZipEntry *program = zip.find("program.fb");
+  // Stored, so that they can be read where they lie.
   if (!manifest || !program || manifest->method || program->method)
     return fail("this is not a package: it has no stored manifest.json and program.fb");
   auto text = [&](const trainrt::ZipEntry &entry) {
@@ -298,6 +320,7 @@ LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
   };
   stream << text(*manifest) << "\n";
   llvm::StringRef bytes = text(*program);
+  // What follows relies on the verifier.
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
   if (!fb::VerifyProgramBuffer(verifier))
     return fail("program.fb is damaged");

@@ -23,6 +23,7 @@ constexpr int64_t kMostElements = 16;
 
 /// Feeds what is printed into the hash.
 class HashStream : public raw_ostream {
+  /// Nothing is kept: text goes through.
 public:
   HashStream() { SetUnbuffered(); }
   uint64_t hash = trainrt::fnvBasis;
@@ -39,6 +40,7 @@ private:
 class Identity {
 public:
   explicit Identity(onnx::GraphOp graph) : graph(graph) {
+    // What exporters say is trained.
     auto list = graph.getMetadataProps().getAs<StringAttr>("trainable");
     hasList = list != nullptr;
     SmallVector<StringRef> lines;
@@ -49,18 +51,21 @@ public:
   }
 
   std::string run() {
+    // Inputs by name, then every op by what it reads.
     Block &body = graph.getBody().front();
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       hashes[argument] =
           hashOf([&, i = i](HashStream &out) { text(out << 'i', graph.getInputName(i)); });
     addOps(body);
     uint64_t all = hashOf([&](HashStream &out) {
+      // New values of parameters belong to the training, not to the model.
       for (auto [i, output] : llvm::enumerate(body.getTerminator()->getOperands()))
         if (!graph.getResultAttr(i, onnx::kUpdatesAttr)) {
           text(out, graph.getOutputName(i));
           out << hashes.lookup(output) << ' ';
         }
     });
+    // Versions are told apart before hashes are.
     return std::to_string(kVersion) + "-" + trainrt::hex64(all);
   }
 
@@ -77,6 +82,7 @@ private:
   /// Every value gets the hash of what it is computed by, so that neither the order of nodes
   /// matters, nor what no output needs.
   void addOps(Block &block) {
+    // Operands come before their users.
     for (Operation &op : block.without_terminator()) {
       if (auto initializer = dyn_cast<onnx::InitializerOp>(op))
         hashes[initializer] = hashOf([&](HashStream &out) { print(initializer, out); });
@@ -95,6 +101,7 @@ private:
     text(out, node.getDomain());
     text(out, node.getOpType());
     // The same model, exported anew at a later opset.
+    // Stable ones are equal under any opset.
     if (node.getDomain().empty())
       out << (node.getVersion() < kStableOpset ? 'o' : 'n');
     else
@@ -108,6 +115,7 @@ private:
     }
     if (ArrayAttr subgraphs = node.getSubgraphNamesAttr())
       out << subgraphs;
+    // Arguments of a body have no names that matter: their depth and place stand for them.
     ++depth;
     for (Region &region : node.getSubgraphs()) {
       for (auto [i, argument] : llvm::enumerate(region.getArguments()))
@@ -121,6 +129,7 @@ private:
     --depth;
   }
 
+  /// Shapes may differ between exports of one model, by padding of vocabularies for example.
   void print(onnx::InitializerOp initializer, HashStream &out) {
     auto type = cast<RankedTensorType>(initializer.getType());
     ElementsAttr value = initializer.getValueAttr();
@@ -141,6 +150,7 @@ private:
       out << value << ';';
       return;
     }
+    // A splat's bytes are those of one element.
     out << dense.getType() << (dense.isSplat() ? 's' : 'd');
     ArrayRef<char> raw = dense.getRawData();
     text(out, StringRef(raw.data(), raw.size()));
@@ -152,6 +162,7 @@ private:
     if (initializer->getParentOp() != graph)
       return true; // of a subgraph: never a parameter
     StringRef name = initializer.getName();
+    // Scalars may be learned temperatures, or constants; the exporter's list tells.
     if (isa<FloatType>(type.getElementType()))
       return type.getRank() == 0 && hasList && !trainable.contains(name);
     return type.getNumElements() <= kMostElements && !name.ends_with("num_batches_tracked");

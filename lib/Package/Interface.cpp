@@ -12,12 +12,14 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// From a blob of the importer, a small constant, or everything if wanted.
 bool trainc::travelsInside(const InterfaceTensor &tensor, bool all) {
   return tensor.weight && !tensor.weight.getAbsent() &&
          (all || tensor.weight.getFile().getValue().empty() ||
           (!tensor.trainable && tensor.weight.getLength() <= kSmallConstant));
 }
 
+/// Linear: tables are short, and looked up only while compiling.
 int PackageInterface::find(const std::vector<InterfaceTensor> &table, StringRef name) {
   for (auto [index, tensor] : llvm::enumerate(table))
     if (tensor.name == name)
@@ -33,11 +35,13 @@ StringRef PackageInterface::loss() const {
 }
 
 /// The entry of that name, made if it is new.
+/// In the order in which functions mention them.
 static InterfaceTensor &entry(std::vector<InterfaceTensor> &table, StringRef name, Type type) {
   int index = PackageInterface::find(table, name);
   if (index < 0) {
     InterfaceTensor tensor;
     tensor.name = name.str();
+    assert(isa<RankedTensorType>(type) && "arguments are tensors");
     tensor.type = cast<RankedTensorType>(type);
     table.push_back(std::move(tensor));
     index = table.size() - 1;
@@ -51,16 +55,20 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto role = function.getArgAttrOfType<StringAttr>(i, kRoleAttr);
       auto name = function.getArgAttrOfType<StringAttr>(i, kNameAttr);
+      // Functions that earlier passes made all have both.
       if (!role || !name)
         return function.emitError("argument ") << i << " has no role or no name";
       Type type = function.getArgument(i).getType();
+      // A variant counts as what it stands in for.
       auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
       bool eval = (base ? base.getValue() : function.getName()) == "eval";
       if (role == "parameter") {
         InterfaceTensor &tensor = entry(interface.parameters, name.getValue(), type);
+        // Trained in one function is trained; the others agree or say nothing.
         tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
         if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))
           tensor.weight = weight;
+        // The last function that says something wins: all say the same.
         tensor.group.clear();
         for (auto [attribute, key] : {std::pair<StringRef, StringRef>(kLrScaleAttr, "lr_factor"),
                                       {kDecayScaleAttr, "weight_decay_factor"},
@@ -70,10 +78,12 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         if (auto init = function.getArgAttrOfType<DictionaryAttr>(i, kInitAttr))
           tensor.init = init;
         if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {
+          // Codes are bytes without a sign, except those of int8.
           tensor.quantized = quantized;
           tensor.isUnsigned = tensor.type.getElementType().isInteger(8) &&
                               quantized.getAs<StringAttr>("format").getValue() != "int8";
         }
+        // A piece of a quantized parameter: its scales or its codes.
         if (auto owner = function.getArgAttrOfType<StringAttr>(i, kPartOfAttr)) {
           tensor.partOf = owner.getValue().str();
           tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
@@ -84,6 +94,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         entry(interface.hypers, name.getValue(), type);
       } else if (role == "input") {
         InterfaceTensor &tensor = entry(interface.inputs, name.getValue(), type);
+        // Which inputs a batch has to have: what no op reads may be left out.
         bool used = !function.getArgument(i).use_empty();
         tensor.usedInEval |= eval && used;
         tensor.usedInTrain |= !eval && used;
@@ -95,11 +106,13 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
       auto name = function.getResultAttrOfType<StringAttr>(i, kNameAttr);
       if (!role || !name)
         return function.emitError("result ") << i << " has no role or no name";
+      // Gradients and updates are no outputs of the package.
       if (role == "loss" || role == "output") {
         InterfaceTensor &tensor =
             entry(interface.outputs, name.getValue(), function.getResultTypes()[i]);
         tensor.isLoss |= role == "loss";
         tensor.isGradNorm |= function.getResultAttr(i, kGradNormAttr) != nullptr;
+        // Then the loss is a mean, over what this output counts.
         if (auto weight = function.getResultAttrOfType<StringAttr>(i, kLossWeightAttr)) {
           interface.lossIsMean = true;
           lossWeight = weight.getValue();
@@ -107,18 +120,21 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         tensor.isWeight |= !lossWeight.empty() && name.getValue() == lossWeight;
       }
       if (auto updates = function.getResultAttrOfType<StringAttr>(i, kUpdatesAttr);
+          // Statistics and the like: changed, but not trained.
           updates && updates == "parameter") {
         InterfaceTensor &tensor =
             entry(interface.parameters, name.getValue(), function.getResultTypes()[i]);
         tensor.updated |= !tensor.trainable;
       }
     }
+    // Each function may know something of the tokens; equal entries are one.
     for (const TokenInput &found : findTokenInputs(function)) {
       if (!found.knowsPadding())
         continue;
       auto nameOf = [&](BlockArgument argument) {
         return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr).getValue();
       };
+      assert(PackageInterface::find(interface.inputs, nameOf(found.input)) >= 0 && "an input");
       InterfaceTokens tokens;
       tokens.isLabel = found.role == TokenRole::Label;
       if (found.byMask)
@@ -131,6 +147,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         all.push_back(std::move(tokens));
     }
     for (InputRule &rule : collectInputRules(function)) {
+      // Where the rule comes from does not make it another.
       auto same = [&](const InputRule &other) {
         return other.input == rule.input && other.rule.min == rule.rule.min &&
                other.rule.max == rule.rule.max && other.rule.except == rule.rule.except;
@@ -139,6 +156,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         interface.rules.push_back(std::move(rule));
     }
   }
+  // The batch is the first axis of the first input that has a symbol there.
   for (const InterfaceTensor &input : interface.inputs) {
     SmallVector<DimAttr> dims = getDims(input.type);
     if (dims.empty() || dims[0].getConstant())
@@ -156,6 +174,7 @@ size_t trainc::takeState(PackageInterface &interface, ArrayRef<StateBytes> state
   size_t taken = 0;
   for (const StateBytes &bytes : state) {
     int index = PackageInterface::find(interface.state, bytes.name);
+    // The checkpoint may know of states that this optimizer does not have.
     if (index < 0)
       continue;
     interface.state[index].weight =

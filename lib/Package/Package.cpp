@@ -19,6 +19,7 @@ namespace json = llvm::json;
 namespace {
 
 /// Bytes of a parameter, or of optimizer state, inside weights.bin.
+/// Bytes are not copied until the package is written.
 struct EmbeddedWeight {
   int64_t offset = 0, length = 0;
   /// From a blob of the importer, or from a file.
@@ -31,7 +32,9 @@ public:
                 const PackageContents &contents, StringRef path)
       : module(module), interface(interface), model(model), contents(contents), path(path) {}
 
+  /// In the order of the file: the manifest goes first, so that readers find it without the rest.
   LogicalResult run() {
+    // Paths in the package are from the one folder to the other.
     folder = realFolder(llvm::sys::path::parent_path(path));
     modelFolder = realFolder(model.folder);
     if (failed(gatherWeights()))
@@ -39,6 +42,7 @@ public:
     std::string manifest = writeManifest();
     trainrt::ZipWriter zip;
     trainrt::Status created;
+    // Under another name until it is complete; gone if anything fails.
     TemporaryFile temporary([&] {
       created = zip.create(path.str());
       return created.ok() ? zip.temporaryPath() : "";
@@ -56,6 +60,7 @@ public:
     if (!contents.ir.empty() &&
         failed(check(zip.add("ir.mlir", contents.ir.data(), contents.ir.size()))))
       return failure();
+    // The signature covers the entries before it.
     if (!contents.signKey.empty() &&
         failed(check(trainrt::signZip(zip, contents.signKey).within("--sign: "))))
       return failure();
@@ -63,6 +68,7 @@ public:
   }
 
 private:
+  /// Messages of the runtime's writer, as diagnostics.
   LogicalResult check(const trainrt::Status &status) {
     if (status.ok())
       return success();
@@ -72,6 +78,7 @@ private:
   /// Without links: ".." leads from a folder to its real parent.
   static std::string realFolder(StringRef folder) {
     llvm::SmallString<256> real;
+    // A folder that does not resolve is taken as it is.
     if (!llvm::sys::fs::real_path(folder.empty() ? "." : folder, real))
       return real.str().str();
     real = folder;
@@ -87,9 +94,11 @@ private:
   }
   static std::string relativeTo(StringRef folder, StringRef path) {
     llvm::SmallString<256> absolute(path);
+    // ".." stays: behind a link it leads elsewhere.
     llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/false);
     auto from = llvm::sys::path::begin(folder), fromEnd = llvm::sys::path::end(folder);
     auto to = llvm::sys::path::begin(absolute), toEnd = llvm::sys::path::end(absolute);
+    // What both begin with goes.
     while (from != fromEnd && to != toEnd && *from == *to)
       ++from, ++to;
     llvm::SmallString<256> relative;
@@ -100,6 +109,7 @@ private:
     return relative.str().str();
   }
 
+  /// Mapped once; null where it cannot be read, which may be remembered.
   std::shared_ptr<const trainrt::MappedFile> open(StringRef file) {
     auto &entry = files[file.str()];
     if (!entry) {
@@ -121,16 +131,19 @@ private:
     int64_t offset = 0;
     for (const InterfaceTensor &parameter : initialized()) {
       WeightAttr weight = parameter.weight;
+      // Random values, or none: nothing to store.
       if (!weight)
         continue;
       StringRef file = weight.getFile().getValue();
       EmbeddedWeight entry;
       entry.length = weight.getLength();
+      // Blobs are always inside: there is no file that has them.
       if (file.empty()) {
         if (uint64_t(weight.getOffset()) >= model.blobs.size())
           return module.emitError("parameter '") << parameter.name << "' has no data";
         entry.data = model.blobs[weight.getOffset()].data();
       } else {
+        // Missing files stay outside: someone may bring them later.
         auto mapping = weight.getAbsent() ? nullptr : open(file);
         if (!mapping || !travelsInside(parameter, contents.embedWeights)) {
           if (std::string path = relativePath(file); !json::isUTF8(path))
@@ -140,12 +153,14 @@ private:
           usedFiles.try_emplace(file.str(), weight.getAbsent());
           continue;
         }
+        // The file may have changed since the import.
         if (weight.getOffset() + weight.getLength() > int64_t(mapping->size()))
           return module.emitError("parameter '")
                  << parameter.name << "' lies outside of '" << file << "'";
         entry.data = reinterpret_cast<const char *>(mapping->data()) + weight.getOffset();
       }
       entry.offset = offset;
+      // Aligned, so that the runtime can map them.
       offset = (offset + entry.length + 63) / 64 * 64;
       embedded[parameter.name] = entry;
     }
@@ -153,6 +168,7 @@ private:
     return success();
   }
 
+  /// In the order of gatherWeights, padded as it has planned.
   LogicalResult writeWeights(trainrt::ZipWriter &zip) {
     if (failed(check(zip.begin("weights.bin", embeddedSize))))
       return failure();
@@ -165,6 +181,7 @@ private:
       const EmbeddedWeight &entry = it->second;
       if (failed(check(zip.append(entry.data, entry.length))))
         return failure();
+      assert(written <= embeddedSize && "entries lie in the file");
       written = entry.offset + entry.length;
       int64_t padded = (written + 63) / 64 * 64;
       if (failed(check(zip.append(zeros, padded - written))))
@@ -172,6 +189,7 @@ private:
     }
     return check(zip.end());
   }
+  /// Of the file's bytes, with the padding, before it is written.
   uint64_t weightsHash() {
     static const char zeros[64] = {};
     uint64_t hash = trainrt::fnvBasis;
@@ -187,6 +205,7 @@ private:
     return hash;
   }
 
+  /// Numbers, and expressions as texts.
   static json::Array shape(RankedTensorType type) {
     json::Array result;
     for (DimAttr dim : getDims(type))
@@ -194,6 +213,7 @@ private:
                                          : json::Value(dim.str()));
     return result;
   }
+  /// What all tables of the manifest have.
   static json::Object tensor(const InterfaceTensor &tensor) {
     return json::Object{
         {"name", tensor.name},
@@ -237,15 +257,18 @@ private:
     }
     if (auto text = dyn_cast<StringAttr>(attribute))
       return text.getValue();
+    // Booleans are integers, too: they go first.
     if (auto flag = dyn_cast<BoolAttr>(attribute))
       return flag.getValue();
     if (auto integer = dyn_cast<IntegerAttr>(attribute))
       return integer.getInt();
     if (auto number = dyn_cast<FloatAttr>(attribute))
       return number.getValueAsDouble();
+    // Only such attributes are put into these dictionaries.
     return getDTypeName(cast<TypeAttr>(attribute).getValue());
   }
 
+  /// Keys that say nothing are left out.
   json::Array parameters() {
     json::Array result;
     for (const InterfaceTensor &parameter : interface.parameters) {
@@ -269,6 +292,7 @@ private:
 
   /// Where the first value of a parameter, or of optimizer state, is.
   void addWeights(json::Object &object, const InterfaceTensor &tensor) {
+    // Inside of the package by its own file, else by a file beside it.
     if (auto it = embedded.find(tensor.name); it != embedded.end())
       object["weights"] = json::Object{{"file", "weights.bin"},
                                        {"embedded", true},
@@ -284,6 +308,7 @@ private:
   json::Array functions() {
     json::Array result;
     for (auto function : module.getOps<plan::FunctionOp>()) {
+      // The program has the same in another form; this is for readers of the manifest.
       json::Object object{{"name", function.getSymName()}};
       if (auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr)) {
         object["variant_of"] = base.getValue();
@@ -306,15 +331,18 @@ private:
     return result;
   }
 
+  /// Enough of each file to notice that it was changed or replaced.
   json::Array fileTable() {
     constexpr size_t mebibyte = 1 << 20;
     json::Array result;
     for (auto &[file, absent] : usedFiles) {
       auto mapping = absent ? nullptr : open(file);
       if (!mapping) {
+        // Absent files are named, so that a message can ask for them.
         result.push_back(json::Object{{"path", relativePath(file)}, {"absent", true}});
         continue;
       }
+      // Beginning and end, which overlap in small files.
       size_t part = std::min<size_t>(mapping->size(), mebibyte);
       result.push_back(json::Object{
           {"path", relativePath(file)},
@@ -328,10 +356,12 @@ private:
 
   /// The command line, with no path that says where the model was.
   json::Object options() {
+    // The library has no command line.
     if (contents.arguments.empty())
       return {};
     std::string command = "trainc";
     for (StringRef argument : contents.arguments) {
+      // "--option=/path" has the path behind the sign.
       const bool joined = argument.starts_with("-") && argument.contains("=/");
       auto [option, path] = joined ? argument.split('=') : std::pair(StringRef(), argument);
       command += " ";
@@ -339,6 +369,7 @@ private:
         command += option.str() + "=";
       command += path.starts_with("/") ? relativeTo(folder, path) : path.str();
     }
+    // Arguments may be any bytes; JSON may not.
     return json::Object{{"command", json::fixUTF8(command)}};
   }
 
@@ -346,6 +377,7 @@ private:
     json::Array inputs, outputs, state, targets;
     for (const InterfaceTensor &input : interface.inputs) {
       json::Object object = tensor(input);
+      // Both, or one of them.
       json::Array used;
       if (input.usedInTrain)
         used.push_back("train");
@@ -356,6 +388,7 @@ private:
       json::Array tokens;
       for (const InterfaceTokens &entry : input.tokens) {
         json::Object role{{"role", entry.isLabel ? "label" : "embed"}};
+        // One of both says what padding is.
         if (entry.pad)
           role["pad"] = *entry.pad;
         else
@@ -368,6 +401,7 @@ private:
     }
     for (const InterfaceTensor &output : interface.outputs) {
       json::Object object = tensor(output);
+      // One role each; the loss goes first.
       object["role"] = output.isLoss       ? "loss"
                        : output.isWeight   ? "weight"
                        : output.isGradNorm ? "grad_norm"
@@ -379,12 +413,14 @@ private:
       addWeights(object, entry);
       state.push_back(std::move(object));
     }
+    // Sixteen digits hold the place of the manifest's own.
     json::Object checksums{{"manifest", std::string(16, '0')},
                            {"program.fb", hash(contents.program)}};
     for (const std::string &target : contents.targets)
       targets.push_back(target);
     for (const codegen::KernelObject &object : contents.kernels)
       checksums["kernels/" + object.name] = hash(object.bytes);
+    // Of the bytes as they are in the zip file.
     if (!embedded.empty())
       checksums["weights.bin"] = trainrt::hex64(weightsHash());
     if (!contents.ir.empty())
@@ -407,6 +443,7 @@ private:
                           {"optimizer", json::Object(contents.optimizer)},
                           {"options", options()},
                           {"checksums", std::move(checksums)}};
+    // Keys that are false are left out.
     if (interface.lossIsMean)
       manifest["loss_is_mean"] = true;
     if (!contents.identity.empty())
@@ -418,6 +455,7 @@ private:
     stream << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << "\n";
     // The manifest's own checksum is that of the text with zeros in its place.
     std::string key = "\"manifest\": \"";
+    assert(position < text.size() && "checksums have the key");
     size_t position = text.find(key + std::string(16, '0')) + key.size();
     std::string own = trainrt::hex64(trainrt::fnv1a64(text.data(), text.size()));
     return text.replace(position, 16, own);

@@ -24,11 +24,13 @@ class Writer {
 public:
   Writer(ModuleOp module, const PackageInterface &interface, fb::Target target)
       : module(module), interface(interface), target(target) {
+    // Symbols are numbered in the order of the module.
     for (auto symbol : module.getOps<SymbolOp>())
       symbolIndex[symbol.getSymName()] = symbols.size(), symbols.push_back(symbol);
   }
 
   FailureOr<std::vector<char>> run() {
+    // Functions first: they fill the tables of expressions, nodes, kernels and constants.
     for (auto function : module.getOps<plan::FunctionOp>())
       if (failed(addFunction(function)))
         return failure();
@@ -36,10 +38,12 @@ public:
     for (SymbolOp symbol : symbols) {
       int input =
           symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
+      // A size that no input tells could never be known.
       if (input < 0)
         return symbol.emitError("size symbol '") << symbol.getSymName() << "' has no input";
       if (symbol.getDiffers() && failed(checkCount(symbol)))
         return failure();
+      // The runtime has no "none": the largest number stands for no maximum.
       symbolTable.push_back(fb::CreateSymbol(
           out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
           symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
@@ -72,6 +76,7 @@ public:
           return module.emitError("tensor '")
                  << tensor.name << "' has element type " << tensor.type.getElementType()
                  << ", which packages do not hold";
+    // Expressions of shapes go into the table as well, so that it is written behind them.
     auto parameters = tensors(interface.parameters), state = tensors(interface.state),
          inputs = tensors(interface.inputs), hypers = tensors(interface.hypers),
          outputs = tensors(interface.outputs);
@@ -82,6 +87,7 @@ public:
     std::vector<Offset<flatbuffers::String>> nodeTable;
     for (auto &[name, index] : nodes)
       nodeTable.push_back(out.CreateString(name));
+    // A flat buffer is built from the inside out.
     auto symbolVector = out.CreateVector(symbolTable);
     auto exprVector = out.CreateVectorOfStructs(exprs);
     auto constantVector = out.CreateVector(constants);
@@ -89,6 +95,7 @@ public:
     auto nodeVector = out.CreateVector(nodeTable);
     auto functionVector = out.CreateVector(functions);
     auto ruleVector = out.CreateVector(rules);
+    // Rules on sizes are made by the runtime's own checks.
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
     out.Finish(fb::CreateProgram(out, trainrt::programMajor, 0, symbolVector, exprVector,
                                  parameters, state, inputs, hypers, outputs, constantVector,
@@ -103,9 +110,11 @@ private:
   /// Of a symbol that counts, what a runtime refuses.
   LogicalResult checkCount(SymbolOp symbol) {
     auto name = [&] { return "count '" + symbol.getSymName().str() + "'"; };
+    // Either an axis or a count.
     if (symbol.getAxis())
       return symbol.emitError(name()) << " has an axis as well";
     int64_t divisor = symbol.getDivisor();
+    // A count is rounded up to multiples: bounds have to be ones.
     if (divisor < 1 || symbol.getMin() % divisor || symbol.getMax().value_or(0) % divisor)
       return symbol.emitError(name())
              << " has bounds that are no multiples of its divisor " << divisor;
@@ -115,6 +124,7 @@ private:
         (input.type.getRank() != 2 || isa<FloatType>(input.type.getElementType())))
       return symbol.emitError(name())
              << " is of runs, which only integers [rows, columns] have, not '" << input.name << "'";
+    // Equality of floats is asked only for the padding value.
     if (isa<FloatType>(input.type.getElementType()) && *symbol.getDiffers() != 0)
       return symbol.emitError(name())
              << " of the floats '" << input.name << "' can only be of those that differ from 0";
@@ -128,6 +138,7 @@ private:
   uint32_t expr(fb::ExprKind kind, int32_t a, int32_t b, int64_t value) {
     assert((kind == fb::ExprKind::symbol || std::max(a, b) < int32_t(exprs.size())) &&
            "operands come before their users");
+    // Equal ones are one entry.
     auto [it, isNew] = exprIndex.try_emplace({int(kind), a, b, value}, exprs.size());
     if (isNew)
       exprs.emplace_back(kind, a, b, value);
@@ -138,6 +149,7 @@ private:
     assert(symbolIndex.count(name) && "every size is made of the module's symbols");
     return expr(fb::ExprKind::symbol, symbolIndex.lookup(name), -1, 0);
   }
+  /// A sum of products, as the attribute has it; each expression is written once.
   uint32_t expression(DimAttr dim) {
     auto known = dims.find(dim);
     if (known != dims.end())
@@ -146,6 +158,7 @@ private:
     for (auto [coefficient, monomial] :
          llvm::zip_equal(dim.getCoefficients(), dim.getMonomials())) {
       std::optional<uint32_t> term;
+      // A coefficient of 1 is not written, unless it is all there is.
       if (coefficient != 1 || monomial.empty())
         term = constant(coefficient);
       for (Attribute atom : monomial) {
@@ -154,6 +167,7 @@ private:
       }
       sum = sum ? expr(fb::ExprKind::add, *sum, *term, 0) : *term;
     }
+    // The empty sum.
     uint32_t index = sum ? *sum : constant(0);
     dims[dim] = index;
     return index;
@@ -163,6 +177,7 @@ private:
       return symbol(name.getValue());
     auto fn = cast<DimFnAttr>(atom);
     uint32_t a = expression(cast<DimAttr>(fn.getLhs())), b = expression(cast<DimAttr>(fn.getRhs()));
+    assert(unsigned(fn.getKind()) < 4 && "one kind for each");
     static constexpr fb::ExprKind kinds[] = {fb::ExprKind::floordiv, fb::ExprKind::mod,
                                              fb::ExprKind::max, fb::ExprKind::min};
     return expr(kinds[unsigned(fn.getKind())], a, b, 0);
@@ -175,6 +190,7 @@ private:
   }
   std::vector<uint32_t> expressions(DimsAttr list) { return expressions(list.getDims()); }
 
+  /// Names of nodes, each once.
   uint32_t node(StringRef name) {
     return nodes.insert({name.str(), unsigned(nodes.size())}).first->second;
   }
@@ -197,6 +213,7 @@ private:
       return bytes;
     }
     ArrayRef<char> raw = dense.getRawData();
+    // A splat is written out: the runtime reads elements where they lie.
     int64_t copies = dense.isSplat() ? dense.getNumElements() : 1;
     for (int64_t i = 0; i < copies; ++i)
       bytes.insert(bytes.end(), raw.begin(), raw.end());
@@ -209,6 +226,7 @@ private:
 
   LogicalResult addFunction(plan::FunctionOp function) {
     FunctionLifetimes lifetimes(function);
+    // Commands first: they say which buffers they use by their index.
     std::vector<Offset<fb::Command>> commandTable;
     for (Operation *op : lifetimes.commands)
       commandTable.push_back(command(cast<plan::PlanCommandOpInterface>(op), lifetimes.index));
@@ -219,8 +237,10 @@ private:
       FailureOr<int> index = tableIndex(buffer);
       if (failed(index))
         return failure();
+      // Outputs in the order of their buffers.
       if (life.space == plan::Space::output)
         outputs.push_back(*index);
+      // A type that the runtime does not know is -1: nothing depends on it.
       bufferTable.push_back(fb::CreateBuffer(
           out, fb::Space(unsigned(life.space)), *index, expression(life.bytes), life.first,
           life.last, out.CreateString(getNodeName(buffer.getLoc()).str()),
@@ -229,11 +249,13 @@ private:
     FailureOr<std::vector<Offset<fb::Condition>>> conditions = conditionTable(function);
     if (failed(conditions))
       return failure();
+    // Text forms of IR may have anything there.
     auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
     auto flops = function->getAttrOfType<DimAttr>(train::kFlopsAttr);
     if ((!base && function->hasAttr(train::kVariantOfAttr)) ||
         (!flops && function->hasAttr(train::kFlopsAttr)))
       return function.emitError("train.variant_of takes a string, train.flops a #train.dim");
+    // Where forward and backward end, for reports and profiles.
     const Phases phases = getPhases(lifetimes, interface.loss());
     auto name = out.CreateString(function.getSymName().str());
     auto buffersAt = out.CreateVector(bufferTable);
@@ -254,6 +276,7 @@ private:
     Attribute list = function->getAttr(train::kConditionsAttr);
     if (!list)
       return table;
+    // Attributes come from IR that anybody may have written: everything is checked.
     if (!isa<ArrayAttr>(list))
       return function.emitError("train.conditions is no list");
     for (auto [number, entry] : llvm::enumerate(cast<ArrayAttr>(list))) {
@@ -270,6 +293,7 @@ private:
           known = candidate;
       if (!known)
         return fail() << "kind '" << kind.getValue() << "' is unknown";
+      // -1: none.
       int32_t inputs[2] = {-1, -1};
       int64_t numbers[4] = {};
       static constexpr StringLiteral inputNames[] = {"mask", "input"};
@@ -287,6 +311,7 @@ private:
         else if (name != "kind")
           return fail() << "field '" << name << "' is unknown or of another type";
       }
+      // Which inputs the kind asks for.
       const bool needsMask = *known != fb::ConditionKind::binary;
       const bool needsInput =
           *known == fb::ConditionKind::binary || *known == fb::ConditionKind::fixed_where_padded;
@@ -300,9 +325,11 @@ private:
     return table;
   }
 
+  /// The row of a buffer's table; constants get theirs here.
   FailureOr<int> tableIndex(plan::BufferOp buffer) {
     const std::vector<InterfaceTensor> *table = nullptr;
     switch (buffer.getSpace()) {
+    // They have no table: memory is planned for them.
     case plan::Space::arena:
     case plan::Space::host:
       return -1;
@@ -332,6 +359,7 @@ private:
       table = &interface.outputs;
       break;
     }
+    // By name: every function of the package has the same tables.
     int index = PackageInterface::find(*table, buffer.getName().value_or(""));
     if (index < 0)
       return buffer.emitError("unknown name '") << buffer.getName().value_or("") << "'";
@@ -340,8 +368,10 @@ private:
 
   Offset<fb::Command> command(plan::PlanCommandOpInterface op,
                               const DenseMap<Value, uint32_t> &bufferIndex) {
+    // Names of nodes before offsets of this command's own tables.
     std::vector<uint32_t> where = nodesOf(op->getLoc()), kernelIndices;
     std::vector<fb::Operand> operands;
+    // A hole stays a hole, so that places have fixed numbers.
     for (const plan::CommandSlot &slot : op.getSlots())
       if (slot.operand)
         operands.emplace_back(bufferIndex.lookup(slot.operand->get()),
@@ -350,6 +380,7 @@ private:
       else
         operands.emplace_back(0, 0, fb::Access::none);
     const plan::CommandKernels used = op.getKernels();
+    // A kernel may be used by many commands, always with the same numbers.
     for (StringRef name : used.names) {
       auto it = kernels.insert({name.str(), {unsigned(used.args), unsigned(used.dims)}});
       kernelIndices.push_back(it.first - kernels.begin());
@@ -358,6 +389,7 @@ private:
     for (DimAttr size : op.getCommandSizes())
       sizes.push_back(expression(size));
     plan::TableBuilder builder{out};
+    // The kind's own table, then the vectors; the command comes last.
     const plan::CommandTable table = op.buildTable(builder);
     auto operandVector = out.CreateVectorOfStructs(operands);
     auto sizeVector = out.CreateVector(sizes);
@@ -386,6 +418,7 @@ private:
 
 FailureOr<std::vector<char>>
 trainc::writeProgram(ModuleOp module, const PackageInterface &interface, StringRef target) {
+  // The schema has the list.
   for (fb::Target known : fb::EnumValuesTarget())
     if (fb::EnumNameTarget(known) == target)
       return Writer(module, interface, known).run();

@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Every message says after which phase it is.
 InFlightDiagnostic phases::refuse(Operation *op, StringRef phase) {
   return op->emitError("after the phase '") << phase << "' ";
 }
@@ -19,14 +20,17 @@ LogicalResult phases::refuseOp(Operation *op, StringRef phase, StringRef leaves)
 
 LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
                                          ArrayRef<Operation *> functions) {
+  // A variant may stand before what it is a variant of.
   llvm::StringMap<Operation *> byName;
   for (Operation *function : functions)
     byName[SymbolTable::getSymbolName(function)] = function;
   for (Operation *function : functions) {
     StringRef name = SymbolTable::getSymbolName(function);
+    // Plain functions.
     if (llvm::is_contained({"step", "micro", "update", "loss_weight", "eval"}, name))
       continue;
     auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
+    // One level: variants have none of their own.
     if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
       return refuse(function, phase) << "a function is @step, @micro, @update, @loss_weight, @eval "
                                         "or a variant of one, not @"
@@ -37,6 +41,7 @@ LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
   }
   if (!byName.contains("eval"))
     return refuse(module, phase) << "there is a function @eval, and here is none";
+  // Accumulation needs both, and step is their sum.
   const bool micro = byName.contains("micro"), update = byName.contains("update");
   if (micro != update || (micro && !byName.contains("step")))
     return refuse(module, phase) << "@micro and @update come with each other and with @step";
@@ -54,6 +59,7 @@ public:
 
   /// A size of the type that nobody declares; "": none.
   std::string missing(Type type) {
+    // Types are unique: each is looked at once.
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
       return "";
@@ -72,6 +78,7 @@ private:
 };
 } // namespace
 
+/// Empty where it is absent or no text: both are wrong then.
 static StringRef textOf(DictionaryAttr attributes, StringRef name) {
   auto text = attributes ? attributes.getAs<StringAttr>(name) : StringAttr();
   return text ? text.getValue() : StringRef();
@@ -83,9 +90,11 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
     return refuse(function, phase)
            << "the body of a function is one block, which func.return ends, and that of @"
            << function.getName() << " is not";
+  // Role and name of each, for what results update.
   llvm::DenseSet<std::pair<StringRef, StringRef>> arguments;
   auto check = [&](ArrayRef<StringRef> allowed, DictionaryAttr attributes, StringRef what,
                    unsigned index) -> LogicalResult {
+    // A role that the phase knows, and a name.
     StringRef role = textOf(attributes, kRoleAttr), name = textOf(attributes, kNameAttr);
     if (!llvm::is_contained(allowed, role))
       return refuse(function, phase)
@@ -98,6 +107,7 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
   };
   Sizes sizes(function->getParentOfType<ModuleOp>());
   auto checkType = [&](Operation *op, Type type) -> LogicalResult {
+    // Types of arguments and of all results.
     if (std::string missing = sizes.missing(type); !missing.empty())
       return refuse(op, phase) << "every size is declared, but no train.symbol has the name '"
                                << missing << "'";
@@ -114,6 +124,7 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
     DictionaryAttr attributes = function.getResultAttrDict(i);
     if (failed(check(roles.results, attributes, "result", i)))
       return failure();
+    // An update names an argument of this function.
     StringRef name = textOf(attributes, kNameAttr), updates = textOf(attributes, kUpdatesAttr);
     if (textOf(attributes, kRoleAttr) == "update" && !arguments.contains({updates, name}))
       return refuse(function, phase)
@@ -128,6 +139,7 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
 }
 
 LogicalResult phases::checkGraphOps(func::FuncOp function, StringRef phase, StringRef leaves) {
+  // Only ops of the dialect, and no kernels yet.
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa_and_nonnull<TrainDialect>(op.getDialect()) || isa<FusionOp>(op))
       return refuseOp(&op, phase, leaves);
@@ -137,6 +149,7 @@ LogicalResult phases::checkGraphOps(func::FuncOp function, StringRef phase, Stri
 LogicalResult phases::checkFunctions(ModuleOp module, StringRef phase, StringRef leaves) {
   SmallVector<Operation *> functions;
   for (Operation &op : *module.getBody()) {
+    // Symbols may stand anywhere.
     if (isa<SymbolOp>(op))
       continue;
     auto function = dyn_cast<func::FuncOp>(op);
@@ -148,5 +161,6 @@ LogicalResult phases::checkFunctions(ModuleOp module, StringRef phase, StringRef
       return failure();
     functions.push_back(function);
   }
+  // Functions are right one by one; now together.
   return checkFunctionNames(module, phase, functions);
 }

@@ -26,6 +26,7 @@ struct VerifyCodegen final : public trainc::impl::VerifyCodegenPassBase<VerifyCo
 
   LogicalResult check() {
     SmallVector<Operation *> functions;
+    // Symbols and functions, in any order.
     for (Operation &op : *getOperation().getBody()) {
       if (isa<train::SymbolOp>(op))
         continue;

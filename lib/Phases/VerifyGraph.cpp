@@ -21,6 +21,7 @@ struct VerifyGraph final : public trainc::impl::VerifyGraphPassBase<VerifyGraph>
     markAllAnalysesPreserved();
     if (failed(phases::checkFunctions(getOperation(), kPhase, kLeaves)))
       return signalPassFailure();
+    // Functions are checked; now what is in them.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(phases::checkGraphOps(function, kPhase, kLeaves)))
         return signalPassFailure();

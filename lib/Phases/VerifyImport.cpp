@@ -26,12 +26,14 @@ struct VerifyImport final : public trainc::impl::VerifyImportPassBase<VerifyImpo
   LogicalResult check() {
     onnx::GraphOp graph;
     for (Operation &op : *getOperation().getBody()) {
+      // A second graph has no place either.
       if (graph || !isa<onnx::GraphOp>(op))
         return phases::refuseOp(&op, kPhase, kLeaves);
       graph = cast<onnx::GraphOp>(op);
     }
     if (!graph)
       return phases::refuse(getOperation(), kPhase) << "there is an onnx.graph, and here is none";
+    // Also in the bodies of nodes.
     const WalkResult walked = graph.walk([](Operation *op) {
       return !isa_and_nonnull<onnx::ONNXDialect>(op->getDialect()) &&
                      failed(phases::refuseOp(op, kPhase, kLeaves))

@@ -37,6 +37,7 @@ struct VerifyLegalize final : public trainc::impl::VerifyLegalizePassBase<Verify
                << "the only function is @forward, not @" << function.getName();
       forward = function;
     }
+    // Symbols alone are no model.
     if (!forward)
       return phases::refuse(getOperation(), kPhase)
              << "there is a function @forward, and here is none";

@@ -24,6 +24,7 @@ bool hasPlace(Operation *op) {
   switch (getFusionRole(op)) {
   case FusionRole::Library:
     return true;
+  // Views are no kernels of their own; everything else of this kind has to be in one.
   case FusionRole::View:
   case FusionRole::Access:
     return isa<StridedViewOpInterface>(op) || matchPattern(op, m_Constant());

@@ -34,6 +34,7 @@
 using namespace mlir;
 using namespace trainc;
 
+/// After passes that leave dead or equal ops behind.
 static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -50,9 +51,11 @@ static void addScheduleCleanup(OpPassManager &pm) {
 
 /// Before autodiff, so that the backward pass inherits it.
 static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
+  // TF32 is a matter of products; the graph's own types say nothing.
   const bool lowers = options.precision != Precision::Graph && options.precision != Precision::TF32;
   MixedPrecisionPassOptions mixed;
   mixed.type = options.precision == Precision::FP16 ? "f16" : "bf16";
+  // Raised before types are lowered: patterns match the graph as it was exported.
   if (options.fusedAttention) {
     RaiseAttentionPassOptions attention;
     // A graph in 16-bit types has kernels for its attention as it is.
@@ -67,6 +70,7 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   mixed.parameters = options.precision == Precision::PureBF16;
   pm.addNestedPass<func::FuncOp>(createMixedPrecisionPass(mixed));
   pm.addNestedPass<func::FuncOp>(createAlignMatmulsPass());
+  // Sizes of products that tensor cores like.
   addCleanup(pm);
 }
 
@@ -80,10 +84,12 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     addCleanup(pm);
   }
   addPrecision(pm, options);
+  // Behind precision: the loss is computed in wide types.
   if (!options.inference && options.chunkLoss)
     pm.addPass(createChunkLossPass());
   if (!options.inference)
     pm.addPass(createAutoDiffPass());
+  // The model's own updates are the optimizer then.
   if (!options.inference && !options.ownUpdates) {
     AttachOptimizerPassOptions attach;
     attach.kind = options.optimizer;
@@ -98,15 +104,19 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     pm.addPass(createAttachOptimizerPass(attach));
   }
   FormStepsPassOptions form;
+  // f16 only: bf16 has the range of f32.
   form.lossScaling = options.precision == Precision::FP16;
   form.micro = !options.ownUpdates;
   pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
+  // Once more behind everything that makes functions: weights of codes are made where they are
+  // used.
   RematerializeWeightsPassOptions expand;
   expand.onlyMarked = !options.quantize;
   pm.addNestedPass<func::FuncOp>(createRematerializeWeightsPass(expand));
 }
 
+/// Adapters first: what they leave frozen may be quantized.
 void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options) {
   if (const std::optional<LoraOptions> &lora = options.lora) {
     InsertLoraPassOptions insert;
@@ -137,13 +147,16 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
   }
 }
 
+/// Evaluation is split off first: what follows may tell training from it.
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
   pm.addPass(createFormEvalPass());
   addCleanup(pm);
+  // Constants are folded and idioms raised once, for all functions.
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseIdiomsPass());
   // Indices that a selection and its gradient share.
   pm.addPass(createCSEPass());
+  // The model's own updates may read any row.
   bool packs = options.eliminatePadding && !options.inference && !options.ownUpdates;
   if (packs)
     pm.addPass(createFindPaddingPass());
@@ -153,6 +166,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
     pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
     addCleanup(pm);
   }
+  // The packed variant has a pipeline of its own, nested, up to the merge.
   if (packs) {
     pm.addPass(createEliminatePaddingPass({options.tokenBucket}));
     OpPassManager &variant = pm.nest<ModuleOp>();
@@ -165,12 +179,15 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   pm.addPass(createMergeVariantsPass());
 }
 
+/// From functions to kernels; what a target lacks or can do decides.
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
   pm.addPass(createDecomposePass());
+  // Decomposed first, so that patterns see simple ops.
   if (options.target.widensTypes)
     pm.addNestedPass<func::FuncOp>(createWidenTypesPass());
   addScheduleCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  // Products get what is added to them, before the rest becomes kernels.
   if (options.fuseEpilogues) {
     if (options.target.libraryEpilogues)
       pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
@@ -185,6 +202,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     }
     addScheduleCleanup(pm);
   }
+  assert(options.target.recomputeCost >= 0 && "a cost");
   FormKernelsPassOptions form;
   form.scheduleUpdates = options.scheduleUpdates;
   form.recomputeCost = options.target.recomputeCost;
@@ -192,6 +210,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
 }
 
 void trainc::registerPipelines() {
+  /// The same pipelines as the driver's, by name, with defaults.
   static PassPipelineRegistration<> graph(
       "graph", "@forward -> @step, @micro, @update, @eval with AdamW",
       [](OpPassManager &pm) { buildGraphPipeline(pm, GraphOptions()); });

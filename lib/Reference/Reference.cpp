@@ -14,6 +14,7 @@ using namespace trainc;
 using namespace trainc::train;
 using trainc::reference::HostTensors;
 
+/// All elements alike.
 HostTensor reference::makeTensor(ArrayRef<int64_t> shape, double value) {
   HostTensor tensor;
   tensor.shape.assign(shape.begin(), shape.end());
@@ -21,6 +22,7 @@ HostTensor reference::makeTensor(ArrayRef<int64_t> shape, double value) {
   return tensor;
 }
 
+/// Sizes as numbers; failure where a symbol has no value.
 FailureOr<SmallVector<int64_t>> reference::evaluateShape(Type type, const SymbolValues &symbols) {
   SmallVector<int64_t> shape;
   for (DimAttr dim : getDims(type)) {
@@ -36,10 +38,12 @@ LogicalResult reference::bindSymbols(Type type, ArrayRef<int64_t> shape, SymbolV
   SmallVector<DimAttr> dims = getDims(type);
   if (dims.size() != shape.size())
     return failure();
+  // Plain symbols first: other expressions may be made of them.
   for (auto [dim, size] : llvm::zip_equal(dims, shape))
     if (std::optional<StringRef> symbol = dim.getSymbol())
       symbols.values.try_emplace(*symbol, size);
   for (auto [dim, size] : llvm::zip_equal(dims, shape)) {
+    // What cannot be evaluated yet is no contradiction.
     FailureOr<int64_t> expected = symbols.evaluate(dim);
     if (succeeded(expected) && *expected != size)
       return failure();
@@ -59,6 +63,7 @@ static void increment(MutableArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
 static LogicalResult evaluatePointwise(PointwiseOpInterface op, ArrayRef<HostTensor> operands,
                                        HostTensor &result) {
   int64_t size = result.size();
+  // Scalars fit any shape.
   for (const HostTensor &operand : operands)
     if (operand.shape != result.shape && !operand.shape.empty())
       return failure();
@@ -75,18 +80,21 @@ static LogicalResult evaluatePointwise(PointwiseOpInterface op, ArrayRef<HostTen
 
 static LogicalResult evaluateReduction(ReductionOpInterface op, const HostTensor &operand,
                                        HostTensor &result) {
+  // Element by element, in row-major order: one order of sums for all.
   SmallVector<int64_t> reduced = op.getReducedAxes();
   std::fill(result.data.begin(), result.data.end(), op.evaluateIdentity());
   SmallVector<int64_t> index(operand.shape.size(), 0);
   for (double element : operand.data) {
     int64_t target = 0, kept = 0;
     for (auto [axis, i] : llvm::enumerate(index)) {
+      // Axes that are left are the result's, in their order.
       if (llvm::is_contained(reduced, int64_t(axis)))
         continue;
       if (kept >= int64_t(result.shape.size()))
         return failure();
       target = target * result.shape[kept++] + i;
     }
+    assert(target < int64_t(result.data.size()) && "the result's shape is what is kept");
     result.data[target] = op.evaluateCombine(result.data[target], op.evaluateMap(element));
     increment(index, operand.shape);
   }
@@ -106,6 +114,7 @@ static Block *getWrappedBlock(Operation *op) {
   return fits ? &block : nullptr;
 }
 
+/// Also of what it wraps.
 bool reference::isEvaluable(Operation *op) {
   if (isa<PointwiseOpInterface, ReductionOpInterface, ReferenceOpInterface>(op))
     return true;
@@ -116,6 +125,7 @@ bool reference::isEvaluable(Operation *op) {
 
 FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor> operands,
                                              const SymbolValues &symbols) {
+  // A kernel is what its ops are.
   if (Block *block = getWrappedBlock(op))
     return evaluateBlock(*block, operands, symbols);
   HostTensors results;
@@ -125,6 +135,7 @@ FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor>
       return failure();
     results.push_back(makeTensor(*shape));
   }
+  assert(results.size() == op->getNumResults() && "one tensor a result");
   LogicalResult done = failure();
   // An evaluation of its own goes first: an op may have several interfaces.
   if (auto reference = dyn_cast<ReferenceOpInterface>(op))
@@ -135,6 +146,7 @@ FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor>
     done = evaluateReduction(reduction, operands[0], results[0]);
   if (failed(done))
     return failure();
+  // Shapes are checked, then values wrapped: an evaluation may have done anything.
   for (auto [tensor, value] : llvm::zip_equal(results, op->getResults())) {
     if (int64_t(tensor.data.size()) != tensor.size())
       return failure();
@@ -147,6 +159,7 @@ FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor>
 FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTensor> arguments,
                                                 const SymbolValues &symbols) {
   llvm::DenseMap<Value, HostTensor> values;
+  assert(block.getNumArguments() == arguments.size() && "one tensor an argument");
   for (auto [argument, tensor] : llvm::zip_equal(block.getArguments(), arguments))
     values[argument] = tensor;
   // How many ops still read a value: a whole model's step would not fit otherwise.
@@ -154,6 +167,7 @@ FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTenso
   for (Operation &op : block)
     for (Value operand : op.getOperands())
       ++pending[operand];
+  // The last reader takes it over.
   auto take = [&](Value value) -> HostTensor {
     if (--pending[value] > 0)
       return values[value];
@@ -165,6 +179,7 @@ FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTenso
     HostTensors operands;
     for (Value operand : op.getOperands())
       operands.push_back(take(operand));
+    // A terminator's operands are the block's results.
     if (op.hasTrait<OpTrait::IsTerminator>())
       return operands;
     auto results = evaluateOp(&op, operands, symbols);
@@ -172,6 +187,7 @@ FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTenso
       return op.emitError(
           "reference evaluation failed: an index is out of range, a size is unknown, or "
           "the op cannot be evaluated");
+    // Nobody reads it: not kept.
     for (auto [result, tensor] : llvm::zip_equal(op.getResults(), *results))
       if (!result.use_empty())
         values[result] = std::move(tensor);
@@ -196,6 +212,7 @@ FailureOr<HostTensors> reference::evaluate(func::FuncOp function, ArrayRef<HostT
   return evaluateBlock(function.getBody().front(), arguments, symbols);
 }
 
+/// Rounded to the type; null where that would change an integer.
 DenseElementsAttr reference::toAttribute(RankedTensorType type, const HostTensor &tensor) {
   Type element = type.getElementType();
   if (!type.hasStaticShape() || int64_t(tensor.data.size()) != type.getNumElements())
@@ -212,6 +229,7 @@ DenseElementsAttr reference::toAttribute(RankedTensorType type, const HostTensor
   auto integer = dyn_cast<IntegerType>(element);
   if (!integer)
     return {};
+  // Doubles hold integers exactly up to here.
   constexpr double exact = 9007199254740992.0;
   SmallVector<APInt> values;
   for (double value : tensor.data) {

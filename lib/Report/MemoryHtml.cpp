@@ -9,6 +9,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 namespace {
+/// Sizes of the page; rows of its tables.
 constexpr int kWidth = 1000, kHeight = 240, kBuffers = 50;
 /// Names of nodes appear where the mouse is, for as many parts of the curve.
 constexpr int kHovers = 1000;
@@ -27,6 +28,7 @@ svg { width: 100%; height: auto; background: #fbfcfd; border: 1px solid #d5dce3;
 text { font: 12px system-ui, sans-serif; fill: #1c2733; }
 )";
 
+/// Names come from files that anybody may have written.
 std::string escape(StringRef text) {
   std::string escaped;
   for (char c : text)
@@ -56,12 +58,14 @@ public:
   void print() {
     const std::string title = escape(report.model) + ": memory of " +
                               (report.step.training ? "a training step" : "an evaluation");
+    // One page without anything from elsewhere.
     out << "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" << title
         << "</title><style>" << kStyle << "</style></head><body>\n<h1>" << title << "</h1>\n<p>"
         << report.step.target->name();
     if (std::string text = report.sizes.text(); !text.empty())
       out << ", " << escape(text);
     out << "</p>\n";
+    assert(report.step.target && "a report is for a target");
     printCategories();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
@@ -82,6 +86,7 @@ private:
     for (auto [i, category] : llvm::enumerate(list)) {
       out << "<tr><td>" << escape(category.name) << "</td><td class=\"n\">"
           << formatBytes(category.bytes.value_or(0)) << "</td>";
+      assert(before.size() == list.size() && "the same categories");
       if (report.baseline)
         out << "<td class=\"n\">" << formatBytes(before[i].bytes.value_or(0)) << "</td>";
       out << "<td class=\"f\">" << escape(category.formula) << "</td></tr>\n";
@@ -89,6 +94,7 @@ private:
     out << "</table>\n";
   }
 
+  /// Everything that is text is escaped here or by the caller.
   void row(StringRef name, int64_t bytes, StringRef formula) {
     out << "<tr><td>" << escape(name) << "</td><td class=\"n\">" << formatBytes(bytes)
         << "</td><td class=\"f\">" << escape(formula) << "</td></tr>\n";
@@ -96,6 +102,7 @@ private:
 
   void print(const FunctionMemory &function) {
     FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(report.sizes);
+    // Without sizes there is no curve; without commands no peak.
     if (failed(numbers) || !function.commands())
       return;
     const int32_t peak = numbers->peak;
@@ -103,6 +110,7 @@ private:
     if (!function.variantOf().empty())
       out << ", in place of " << escape(function.variantOf()) << " where a batch allows it";
     out << ": " << formatBytes(numbers->arena.planned) << " of activations</h2>\n";
+    // The same function without recompute, if both can be evaluated.
     const FunctionMemory *before =
         report.baseline ? findFunction(report.baseline->step, function.name()) : nullptr;
     std::optional<FunctionMemory::Numbers> old;
@@ -114,8 +122,10 @@ private:
     out << "<p>peak at command " << peak << ", node <code>" << escape(function.node(peak))
         << "</code></p>\n<table><tr><th>at the peak</th><th class=\"n\">bytes</th><th>formula</th>"
         << "</tr>\n";
+    // The largest ones first.
     std::vector<PeakBuffer> buffers = buffersAt(function, *numbers, peak);
     int64_t sums[2] = {};
+    // Kept or temporary: one of two sums.
     for (const PeakBuffer &buffer : buffers)
       sums[function.isKept(*buffer.life)] += buffer.bytes;
     row("kept for the backward", sums[1], function.formula(peak, true).str());
@@ -123,6 +133,7 @@ private:
     row("layout", numbers->arena.planned - sums[0] - sums[1], "");
     out << "</table>\n<table><tr><th class=\"n\">bytes</th><th>buffer</th><th>formula</th>"
         << "<th>commands</th><th></th></tr>\n";
+    // More would not be read.
     for (const PeakBuffer &buffer : ArrayRef(buffers).take_front(kBuffers))
       out << "<tr><td class=\"n\">" << formatBytes(buffer.bytes) << "</td><td>"
           << escape(buffer.node) << "</td><td class=\"f\">" << escape(buffer.life->bytes.str())
@@ -131,6 +142,7 @@ private:
     out << "</table>\n";
     if (buffers.size() > kBuffers)
       out << "<p>and " << buffers.size() - kBuffers << " smaller ones</p>\n";
+    // Beside it, what was gained.
     if (old)
       printRecompute(function, *before, *numbers, *old);
   }
@@ -149,15 +161,18 @@ private:
 
   void drawCurve(const FunctionMemory &function, const FunctionMemory::Numbers &numbers,
                  const FunctionMemory::Numbers *old) {
+    // The higher of both curves fills the picture.
     const int32_t count = function.commands();
     int64_t most = std::max<int64_t>(1, numbers.live[numbers.peak]);
     if (old)
       most = std::max(most, old->live[old->peak]);
+    assert(count > 0 && "asked by the caller");
     auto x = [&](double command) { return llvm::format("%.2f", command * kWidth / count); };
     auto y = [&](int64_t live) {
       return llvm::format("%.2f", kHeight - double(live) * (kHeight - 20) / double(most));
     };
     out << "<svg viewBox=\"0 0 " << kWidth << " " << kHeight + 24 << "\">\n";
+    // Phases as stripes behind the curve.
     const Phases &phases = function.phases();
     struct {
       const char *name;
@@ -170,11 +185,13 @@ private:
         continue;
       out << "<rect class=\"" << name << "\" x=\"" << x(begin) << "\" y=\"0\" width=\""
           << x(end - begin) << "\" height=\"" << kHeight << "\"/>";
+      // Labels only where they have room.
       if ((end - begin) * 12 > count)
         out << "<text x=\"" << x(begin) << "\" y=\"" << kHeight + 17 << "\">" << name << " "
             << begin << "-" << end - 1 << "</text>";
       out << "\n";
     }
+    // Bytes are constant during a command.
     auto steps = [&](ArrayRef<int64_t> live, double scale) {
       for (auto [i, bytes] : llvm::enumerate(live))
         out << " " << x(double(i) * scale) << "," << y(bytes) << " " << x(double(i + 1) * scale)
@@ -185,12 +202,14 @@ private:
     out << " " << kWidth << "," << kHeight << "\"/>\n";
     if (old) {
       out << "<polyline class=\"before\" points=\"";
+      // Another number of commands, over the same width.
       steps(old->live, double(count) / double(old->live.size()));
       out << "\"/>\n";
     }
     out << "<line class=\"peak\" x1=\"" << x(numbers.peak + 0.5) << "\" x2=\""
         << x(numbers.peak + 0.5) << "\" y1=\"0\" y2=\"" << kHeight << "\"/><text x=\"4\" y=\"14\">"
         << formatBytes(most) << "</text>\n";
+    // Commands are grouped where there are too many.
     const int32_t step = (count + kHovers - 1) / kHovers;
     for (int32_t i = 0; i < count; i += step)
       out << "<rect class=\"hover\" x=\"" << x(i) << "\" y=\"0\" width=\"" << x(step)

@@ -12,6 +12,7 @@ namespace json = llvm::json;
 namespace {
 constexpr size_t kBuffers = 20;
 
+/// Numbers that need sizes are left out without them.
 json::Object categories(const StepMemory &step, const Sizes &sizes) {
   json::Object object{{"parameters_bytes", step.parameters},
                       {"optimizer_state_bytes", step.state},
@@ -35,6 +36,7 @@ json::Object describe(const FunctionMemory &function, const Sizes &sizes) {
                       {"commands", function.commands()},
                       {"forward_end", phases.forwardEnd},
                       {"backward_end", phases.backwardEnd}};
+  // Names and phases are known in any case.
   FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
   if (failed(numbers) || !function.commands())
     return object;
@@ -43,6 +45,7 @@ json::Object describe(const FunctionMemory &function, const Sizes &sizes) {
   for (const PeakBuffer &buffer : buffersAt(function, *numbers, numbers->peak)) {
     const bool isKept = function.isKept(*buffer.life);
     (isKept ? kept : temporaries) += buffer.bytes;
+    // The list is sorted: these are the largest.
     if (largest.size() < kBuffers)
       largest.push_back(json::Object{{"bytes", buffer.bytes},
                                      {"node", json::fixUTF8(buffer.name)},
@@ -61,6 +64,7 @@ json::Object describe(const FunctionMemory &function, const Sizes &sizes) {
 }
 } // namespace
 
+/// Keys are a promise to programs: they are only added.
 void trainc::printMemoryJson(const MemoryReport &report, raw_ostream &out) {
   json::Object object = categories(report.step, report.sizes);
   object["version"] = 1;

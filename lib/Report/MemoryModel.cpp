@@ -17,6 +17,7 @@ std::string trainc::formatBytes(int64_t bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = double(bytes);
   int unit = 0;
+  // Whole bytes, and one digit of everything larger.
   for (; value >= 1024 && unit < 6; ++unit)
     value /= 1024;
   std::string text;
@@ -28,6 +29,7 @@ std::string trainc::formatBytes(int64_t bytes) {
 // A function
 //===----------------------------------------------------------------------===//
 
+/// Lifetimes are those of the plan, phases those that the loss divides.
 FunctionMemory::FunctionMemory(plan::FunctionOp function, StringRef loss, const Target &target)
     : lifetimes(function), marks(getPhases(lifetimes, loss)), target(&target) {}
 
@@ -50,6 +52,7 @@ bool FunctionMemory::usesHost() const {
   return llvm::any_of(lifetimes.buffers, [](const BufferLifetime &life) { return life.isHost(); });
 }
 
+/// Only through bytes: commands may depend on sizes otherwise.
 bool FunctionMemory::dependsOn(StringRef symbol) const {
   bool depends = false;
   for (const BufferLifetime &life : lifetimes.buffers)
@@ -65,6 +68,7 @@ static DimAttr sumOf(MLIRContext *context, const llvm::MapVector<DimAttr, int64_
   return sum;
 }
 
+/// What is live at a command: kept for the backward, or not.
 DimAttr FunctionMemory::formula(int32_t command, bool kept) const {
   llvm::MapVector<DimAttr, int64_t> terms;
   for (const BufferLifetime &life : lifetimes.buffers)
@@ -75,6 +79,7 @@ DimAttr FunctionMemory::formula(int32_t command, bool kept) const {
 
 DimAttr FunctionMemory::formula(plan::Space space) const {
   llvm::MapVector<DimAttr, int64_t> terms;
+  // Buffers of one name are one tensor.
   llvm::StringSet<> seen;
   for (const BufferLifetime &life : lifetimes.buffers)
     if (life.space == space &&
@@ -90,6 +95,7 @@ FailureOr<ArenaPeak> FunctionMemory::evaluateArena(const Sizes &sizes) const {
   return getArenaPeak(lifetimes, *bytes, target->traits.memory);
 }
 
+/// What the runtime will plan, by the same code.
 FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) const {
   Numbers numbers;
   FailureOr<SmallVector<int64_t, 0>> bytes = evaluateBytes(lifetimes, sizes);
@@ -100,10 +106,13 @@ FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) 
   numbers.arena = getArenaPeak(lifetimes, numbers.bytes, memory);
   numbers.host = getHostPeak(lifetimes, numbers.bytes, memory);
   // Changes first, then their sums.
+  // One more, for the end of what lives to the last command.
   numbers.live.assign(commands() + 1, 0);
   llvm::StringSet<> staged;
+  assert(numbers.bytes.size() == lifetimes.buffers.size() && "a number a buffer");
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, numbers.bytes)) {
     const int64_t padded = trainrt::padded(size, memory.alignment);
+    // Tensors of the interface are staged once, whatever reads them.
     const bool isNew =
         life.isArena() || staged.insert(plan::BufferOp(life.buffer).getName().value_or("")).second;
     if (life.isArena() && commands()) {
@@ -118,6 +127,7 @@ FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) 
   }
   numbers.live.pop_back();
   int64_t sum = 0;
+  // The first of equal peaks.
   for (auto [i, live] : llvm::enumerate(numbers.live)) {
     live = sum += live;
     if (live > numbers.live[numbers.peak])
@@ -142,6 +152,7 @@ struct Evaluator {
 };
 } // namespace
 
+/// Formulas of workspaces ask for many sizes: one failure fails all.
 LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers) const {
   Evaluator value{sizes};
   const Workspace workspace =
@@ -156,16 +167,19 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
 //===----------------------------------------------------------------------===//
 
 SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumulate) {
+  // One function does a step, or two share it.
   SmallVector<StringRef> names;
   if (module.lookupSymbol("step") && accumulate == 1)
     names = {"step"};
   else if (module.lookupSymbol("micro"))
     names = {"micro", "update"};
   else
+    // A package for evaluation has nothing else.
     names = {module.lookupSymbol("step") ? "step" : "eval"};
   SmallVector<StringRef> all;
   for (StringRef name : names) {
     all.push_back(name);
+    // Each with its variants, as any of them may run.
     for (Operation &op : *module.getBody())
       if (auto base = op.getAttrOfType<StringAttr>(kVariantOfAttr); base && base == name)
         all.push_back(SymbolTable::getSymbolName(&op).getValue());
@@ -187,6 +201,7 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
     : target(&target) {
   for (StringRef name : functionsOfStep(module, accumulate))
     functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
+  assert(!functions.empty() && "a package has one function at least");
   training = functions.front().name() != "eval";
 
   const MemoryTraits &memory = target.traits.memory;
@@ -194,6 +209,7 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
   auto bytesOf = [](const InterfaceTensor &tensor) {
     return train::getBytes(tensor.type).getConstant().value_or(0);
   };
+  // Parameters stay where they lie unless they change or the device has its own memory.
   for (const InterfaceTensor &parameter : interface.parameters) {
     const int64_t bytes = bytesOf(parameter);
     const int64_t size = parameter.type.getElementTypeBitWidth() / 8;
@@ -202,21 +218,25 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
     else if (parameter.weight && !travelsInside(parameter, embedded) && size &&
              parameter.weight.getOffset() % size)
       parameters += bytes; // the runtime cannot read it where it lies
+    // Gradients are f32 at least.
     const bool wide = parameter.type.getElementType().isF64();
     if (parameter.trainable &&
         llvm::any_of(functions, [](const FunctionMemory &f) { return f.usesGradients(); }))
       gradients += trainrt::padded(parameter.type.getNumElements() * (wide ? 8 : 4), alignment);
   }
+  // Evaluation has no optimizer.
   for (const InterfaceTensor &tensor : interface.state)
     if (training)
       state += trainrt::padded(bytesOf(tensor), alignment);
   constants = memory.isSeparate ? alignment : 0; // where kernels report a bad index
+  // All functions are loaded, whichever run.
   for (auto function : module.getOps<plan::FunctionOp>())
     constants += constantBytes(function, memory);
 }
 
 FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {
   Total total;
+  // The largest of each part: functions run one after the other in the same memory.
   total.lasting = parameters + state + gradients;
   for (auto [i, function] : llvm::enumerate(functions)) {
     FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
@@ -237,17 +257,21 @@ FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {
 
 int64_t StepMemory::largest(const Sizes &sizes, StringRef axis, int64_t memory,
                             int64_t first) const {
+  // Without a maximum up to a bound that no batch has.
   const int64_t last = std::min<int64_t>(sizes.max(axis).value_or(INT64_MAX), int64_t(1) << 30);
+  assert(!axis.empty() && "the axis that grows");
   auto excess = [&](int64_t value) -> double {
     FailureOr<Total> total = evaluate(sizes.with(axis, value));
     return failed(total) ? INFINITY : double(total->bytes()) - double(memory);
   };
   // What fits and what does not, and by how much. Memory is nearly linear in an axis: the next
   // value to try is where the line through the two ends, every third one is in the middle.
+  // Begins with what is known to fit, if that does.
   int64_t good = std::max(first, std::max<int64_t>(1, sizes.min(axis))), bad = good;
   double room = excess(good), lack = 0;
   if (room > 0)
     return 0;
+  // Doubling until something does not fit.
   while (bad == good) {
     if (good >= last)
       return last;
@@ -257,8 +281,10 @@ int64_t StepMemory::largest(const Sizes &sizes, StringRef axis, int64_t memory,
     else
       good = bad = next, room = over;
   }
+  assert(good < bad && "the bound is between");
   for (int round = 1; good + 1 < bad; ++round) {
     double share = round % 3 && std::isfinite(lack) ? room / (room - lack) : 0.5;
+    // Always inside, so that each round gets closer.
     const int64_t next =
         std::clamp<int64_t>(good + int64_t(double(bad - good) * share), good + 1, bad - 1);
     if (const double over = excess(next); over > 0)

@@ -9,6 +9,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 namespace {
+/// What fits on a screen.
 constexpr int kRows = 24, kBarWidth = 40, kBuffers = 10;
 /// For the formula at the peak, where a size has no number.
 constexpr int64_t kTypicalSize = 128;
@@ -25,6 +26,7 @@ public:
     if (std::string text = report.sizes.text(); !text.empty())
       out << ", " << text;
     out << "\n";
+    // Formulas are shown even without numbers.
     if (std::string missing = missingSizes(report.sizes); !missing.empty())
       out << "  a number " << missing << "; formulas are in bytes\n";
     printCategories();
@@ -45,6 +47,7 @@ private:
     }
     const std::vector<MemoryCategory> before = categoriesOf(*report.baseline);
     out << llvm::right_justify("with recompute", 35) << llvm::right_justify("without", 11) << "\n";
+    // The formula of the new one; both numbers.
     for (auto [category, old] : llvm::zip_equal(list, before)) {
       const std::string bytes = old.bytes ? formatBytes(*old.bytes) : "-";
       line(category.name, category.bytes,
@@ -55,6 +58,7 @@ private:
 
   /// What the peak is where batches are less full.
   void printDensities() {
+    // Only where a density changes anything.
     const auto peaks = peaksByDensity(report);
     if (peaks.empty())
       return;
@@ -74,6 +78,7 @@ private:
     out << "\n";
   }
 
+  /// Commands as they are counted, ends included.
   static std::string range(int32_t begin, int32_t end) {
     if (begin >= end)
       return "none";
@@ -89,9 +94,11 @@ private:
     out << ": " << function.commands() << " commands, forward " << range(0, phases.forwardEnd)
         << ", backward " << range(phases.forwardEnd, phases.backwardEnd) << ", update "
         << range(phases.backwardEnd, function.commands()) << "\n";
+    // Nothing to show.
     if (!function.commands())
       return;
     FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(report.sizes);
+    // Without numbers, formulas at the command where typical sizes have their peak.
     if (failed(numbers)) {
       FailureOr<FunctionMemory::Numbers> typical =
           function.evaluate(report.sizes.filled(kTypicalSize));
@@ -106,6 +113,7 @@ private:
     const int32_t peak = numbers->peak;
     int64_t kept = 0, temporaries = 0;
     std::vector<PeakBuffer> buffers = buffersAt(function, *numbers, peak);
+    assert(numbers->bytes.size() == function.buffers().size() && "a number a buffer");
     for (const PeakBuffer &buffer : buffers)
       (function.isKept(*buffer.life) ? kept : temporaries) += buffer.bytes;
     out << "  peak at command " << peak << ", " << kPhases[int(phases.of(peak))];
@@ -114,6 +122,7 @@ private:
     out << "\n";
     line("kept for the backward", kept, function.formula(peak, true).str());
     line("temporaries", temporaries, function.formula(peak, false).str());
+    // What planning adds to the sum of bytes.
     line("layout", numbers->arena.planned - kept - temporaries,
          report.step.target->traits.memory.runsBeside
              ? "alignment and gaps, and room for small commands to overlap"
@@ -134,13 +143,16 @@ private:
   void printTimeline(const FunctionMemory &function, const FunctionMemory::Numbers &numbers) {
     out << "  timeline\n";
     const Phases &phases = function.phases();
+    // Rows of about as many commands.
     const int32_t count = function.commands(), step = std::max(1, (count + kRows - 1) / kRows);
     const int64_t most = std::max<int64_t>(numbers.live[numbers.peak], 1);
     for (int32_t begin = 0; begin < count;) {
       int32_t end = std::min(begin + step, count);
+      // A row belongs to one phase.
       for (int32_t mark : {phases.forwardEnd, phases.backwardEnd})
         if (begin < mark && mark < end)
           end = mark;
+      assert(begin < end && "rows are not empty");
       const int64_t live =
           *std::max_element(numbers.live.begin() + begin, numbers.live.begin() + end);
       const int width = (live * kBarWidth + most - 1) / most;
@@ -154,6 +166,7 @@ private:
 
   /// How it shrinks with the tokens and labels that there really are.
   void printTokens(const FunctionMemory &function) {
+    // Counts that the bytes depend on.
     SmallVector<StringRef> counts;
     for (const BufferLifetime &life : function.buffers())
       life.bytes.forEachSymbol([&](StringRef name) {
@@ -164,6 +177,7 @@ private:
       return;
     llvm::sort(counts);
     out << "  activations by the share of elements that count\n";
+    // Shares of the elements that count.
     for (int percent : {100, 75, 50, 25, 10}) {
       const Sizes sizes = report.sizes.counted(percent / 100.0);
       FailureOr<ArenaPeak> arena = function.evaluateArena(sizes);
@@ -194,6 +208,7 @@ private:
           << buffer.life->bytes.str() << "\n";
   }
 
+  /// One line for each amount of memory.
   void printLargest() {
     out << "\nlargest batch";
     if (report.batch.empty()) {
@@ -209,6 +224,7 @@ private:
     out << "\n";
     for (auto &[name, bytes, found] : largestBatches(report)) {
       out << "  " << llvm::left_justify(name, 24);
+      // Not even the least that the package takes.
       if (!found)
         out << "not even " << std::max<int64_t>(1, report.sizes.min(report.batch));
       else

@@ -10,6 +10,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Axes with a maximum begin with it; others have no value yet.
 Sizes::Sizes(ModuleOp module, const PackageInterface &interface)
     : interface(&interface), symbols(module.getOps<SymbolOp>()) {
   for (SymbolOp symbol : symbols)
@@ -22,6 +23,7 @@ SymbolOp Sizes::find(StringRef name) const {
   return it == symbols.end() ? SymbolOp() : *it;
 }
 
+/// A count follows from its input's size and the share; an axis has the value that it was given.
 std::optional<int64_t> Sizes::operator()(StringRef name) const {
   if (auto known = values.find(name); known != values.end())
     return known->second;
@@ -33,15 +35,18 @@ std::optional<int64_t> Sizes::countOf(SymbolOp symbol) const {
   int index = PackageInterface::find(interface->inputs, symbol.getInput().value_or(""));
   if (index < 0)
     return std::nullopt;
+  // Of a full input.
   FailureOr<int64_t> all = getNumElements(interface->inputs[index].type).evaluate(*this);
   if (failed(all))
     return std::nullopt;
   const int64_t divisor = std::max<int64_t>(1, symbol.getDivisor());
   const int64_t whole = llvm::alignTo(uint64_t(*all), uint64_t(divisor));
   int64_t value = whole;
+  // Not full: rounded up as the runtime does it.
   if (share < 1) {
     value = std::max<int64_t>(1, std::ceil(double(*all) * share));
     // Eight buckets between a power of two and the next, as docs/design/counts.md says.
+    assert(value > 0 && "a logarithm needs a positive number");
     const int64_t step = llvm::alignTo(
         std::max<uint64_t>(divisor, (uint64_t(1) << llvm::Log2_64(value)) / 8), uint64_t(divisor));
     value = std::min<int64_t>(llvm::alignTo(uint64_t(value), uint64_t(step)), whole);
@@ -50,6 +55,7 @@ std::optional<int64_t> Sizes::countOf(SymbolOp symbol) const {
   return symbol.getMax() ? std::min<int64_t>(value, *symbol.getMax()) : value;
 }
 
+/// Axes without a value. Counts follow from axes.
 SmallVector<StringRef> Sizes::unbound() const {
   SmallVector<StringRef> names;
   for (SymbolOp symbol : symbols)
@@ -58,6 +64,7 @@ SmallVector<StringRef> Sizes::unbound() const {
   return names;
 }
 
+/// In the order of the module.
 std::vector<std::pair<std::string, int64_t>> Sizes::known() const {
   std::vector<std::pair<std::string, int64_t>> list;
   for (SymbolOp symbol : symbols)
@@ -71,12 +78,14 @@ std::string Sizes::text(StringRef but) const {
   for (SymbolOp symbol : symbols)
     if (auto it = values.find(symbol.getSymName()); it != values.end() && it->first() != but)
       text += (text.empty() ? "" : ", ") + it->first().str() + " = " + std::to_string(it->second);
+  // The share matters only if something is counted.
   if (share < 1 && llvm::any_of(symbols, [](SymbolOp symbol) { return symbol.getDiffers(); }))
     llvm::raw_string_ostream(text)
         << (text.empty() ? "" : ", ") << "density " << llvm::format("%g", share);
   return text;
 }
 
+/// Copies: a report compares many sizes.
 Sizes Sizes::with(StringRef name, int64_t value) const {
   Sizes result = *this;
   result.values[name] = value;
@@ -87,6 +96,7 @@ Sizes Sizes::filled(int64_t value) const {
   Sizes result = *this;
   for (StringRef name : unbound()) {
     const int64_t divisor = find(name).getDivisor();
+    // Multiples of the divisor, and not below the minimum.
     const int64_t rounded = llvm::alignTo(uint64_t(value), uint64_t(std::max<int64_t>(1, divisor)));
     result.values[name] = std::max(rounded, min(name));
   }
@@ -112,6 +122,7 @@ std::optional<int64_t> Sizes::max(StringRef name) const {
   return symbol && symbol.getMax() ? std::optional<int64_t>(*symbol.getMax()) : std::nullopt;
 }
 
+/// As options of the command line have it.
 SmallVector<std::string> trainc::sizesOf(ModuleOp module, const Sizes &sizes) {
   SmallVector<std::string> list;
   for (auto symbol : module.getOps<SymbolOp>())

@@ -19,12 +19,14 @@ static std::string shortenNames(StringRef text) {
   std::string result;
   while (true) {
     size_t begin = text.find(mark);
+    // Unpaired quotes end it: the rest stays.
     size_t end = begin == StringRef::npos ? begin : text.find('\'', begin + mark.size());
     if (end == StringRef::npos)
       return result + text.str();
     StringRef name = text.slice(begin + mark.size(), end);
     SmallVector<StringRef> parts;
     name.split(parts, '/');
+    // Everything up to the name is kept.
     result += text.substr(0, begin + mark.size());
     if (name.size() <= longest || parts.size() <= 2 * kept + 1)
       result += name;
@@ -36,12 +38,14 @@ static std::string shortenNames(StringRef text) {
   }
 }
 
+/// Names are between quotes: every second part.
 std::string trainc::showNames(StringRef text) {
   std::string shortened = shortenNames(text), result;
   SmallVector<StringRef> parts;
   StringRef(shortened).split(parts, '\'');
   for (auto [number, part] : llvm::enumerate(parts)) {
     result += number ? "'" : "";
+    // The last part has no closing quote.
     const bool isQuoted = number % 2 && number + 1 < parts.size();
     result += isQuoted || part.size() > 4096 ? trainrt::shown(part) : trainrt::shownLines(part);
   }

@@ -9,6 +9,7 @@
 using namespace trainc;
 using llvm::StringRef;
 
+/// And in order.
 static void removeDuplicates(std::vector<std::string> &names) {
   llvm::sort(names);
   names.erase(llvm::unique(names), names.end());
@@ -16,6 +17,7 @@ static void removeDuplicates(std::vector<std::string> &names) {
 
 std::vector<std::string> trainc::nearestNames(StringRef wrong, std::vector<std::string> names) {
   removeDuplicates(names);
+  // Equal distances by name, so that a message is always the same.
   auto distance = [&](StringRef name) {
     return std::make_pair(trainrt::editDistance(wrong, name), name);
   };
@@ -29,6 +31,7 @@ static size_t tolerance(StringRef word) { return std::max<size_t>(1, word.size()
 
 std::string trainc::suggestion(StringRef wrong, std::vector<std::string> names) {
   std::vector<std::string> nearest = nearestNames(wrong, std::move(names));
+  // No suggestion is better than a wild one.
   return nearest.empty() || trainrt::editDistance(wrong, nearest.front()) > tolerance(wrong)
              ? ""
              : " (is " + nearest.front() + " meant?)";
@@ -38,6 +41,7 @@ std::string trainc::suggestion(StringRef wrong, std::vector<std::string> names) 
 static std::vector<std::string> wordsOf(StringRef expression) {
   std::vector<std::string> words(1);
   for (size_t i = 0; i < expression.size(); ++i) {
+    // An escaped character stands for itself.
     if (expression[i] == '\\' && i + 1 < expression.size() && llvm::isPunct(expression[i + 1]))
       words.back() += expression[++i];
     else if (llvm::isAlnum(expression[i]) || expression[i] == '_' || expression[i] == '-')
@@ -60,8 +64,10 @@ std::string trainc::nearestMatches(StringRef expression, std::vector<std::string
   // Of the longest names thousands would be compared for nothing.
   const std::vector<std::string> words = wordsOf(expression.take_front(256));
   std::vector<std::pair<size_t, StringRef>> near;
+  assert(!names.empty() && "asked above");
   for (StringRef name : names) {
     size_t best = SIZE_MAX;
+    // The nearest word counts; a word that is all wrong does not.
     for (StringRef word : words)
       if (size_t distance = trainrt::editDistance(word, name.take_front(512), /*anywhere=*/true);
           distance <= tolerance(word) && distance < word.size())
@@ -71,6 +77,7 @@ std::string trainc::nearestMatches(StringRef expression, std::vector<std::string
   }
   const bool any = !near.empty();
   llvm::sort(near);
+  // Nothing is near: then some of all there are.
   if (!any)
     for (StringRef name : names)
       near.emplace_back(0, name);

@@ -25,6 +25,7 @@ Regex::Regex(Regex &&) = default;
 Regex &Regex::operator=(Regex &&) = default;
 
 std::string Regex::compile(llvm::StringRef pattern) {
+  /// Compiled once, for all names.
   try {
     impl = std::make_unique<Impl>();
     impl->expression.assign(pattern.begin(), pattern.end(), std::regex::ECMAScript);
@@ -37,12 +38,14 @@ std::string Regex::compile(llvm::StringRef pattern) {
     impl->forLongTexts.emplace(pattern.begin(), pattern.end(),
                                std::regex::ECMAScript | std::regex_constants::__polynomial);
   } catch (const std::regex_error &) {
+    // References to groups: long texts never match then.
   }
 #endif
   return {};
 }
 
 bool Regex::search(llvm::StringRef text) const {
+  // Before anything was compiled nothing matches.
   try {
     if (!impl)
       return false;

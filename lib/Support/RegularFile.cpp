@@ -10,6 +10,7 @@ static std::string describe(llvm::StringRef path, llvm::StringRef reason) {
   return ("cannot read '" + path + "': " + reason).str();
 }
 
+/// Empty if it can be read.
 std::string trainc::checkRegularFile(llvm::StringRef path) {
   fs::file_status status;
   if (std::error_code code = fs::status(path, status))
@@ -24,6 +25,7 @@ std::unique_ptr<llvm::MemoryBuffer> trainc::readRegularFile(llvm::StringRef path
   problem = checkRegularFile(path);
   if (!problem.empty())
     return nullptr;
+  // Mapped where that is possible.
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (buffer)

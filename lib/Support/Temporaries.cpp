@@ -30,6 +30,7 @@ struct Temporaries {
   /// A process that ends by itself has none left, but after a crash.
   ~Temporaries() { removeAll(); }
 
+  /// With the lock held, or at the end.
   void removeAll() {
     for (pid_t program : programs)
       kill(program, SIGKILL);
@@ -46,6 +47,7 @@ struct Temporaries {
   }
 };
 
+/// Made when it is first needed, destroyed last.
 Temporaries &all() {
   static Temporaries list;
   return list;
@@ -70,6 +72,7 @@ void removePath(StringRef path) {
 void trainc::endOnSignals() {
   sigset_t signals;
   sigemptyset(&signals);
+  // What the caller ignores (nohup) stays ignored.
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action{};
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
@@ -78,13 +81,16 @@ void trainc::endOnSignals() {
   // A file that is too large is an error of the call that writes it.
   std::signal(SIGXFSZ, SIG_IGN);
   all(); // is destroyed after everything that uses it
+  // Threads that come later inherit the mask.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals] {
     int signal = 0;
     while (sigwait(&signals, &signal) != 0)
       ;
+    // Never given back: nothing may begin any more.
     all().mutex.lock();
     all().removeAll();
+    // The process ends by the signal, as its parent expects it.
     std::signal(signal, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     raise(signal);
@@ -95,6 +101,7 @@ TemporaryFolder::TemporaryFolder(std::string &error) {
   path = addPath([&]() -> std::string {
     llvm::SmallString<128> made;
     std::error_code code = fs::createUniqueDirectory("trainc", made);
+    // Nobody else may read what is compiled.
     if (!code)
       code = fs::setPermissions(made, fs::owner_all);
     if (code) {
@@ -108,6 +115,7 @@ TemporaryFolder::TemporaryFolder(std::string &error) {
   });
 }
 
+/// Removed from the disk before it is from the list: a signal in between finds it gone.
 TemporaryFolder::~TemporaryFolder() {
   if (path.empty())
     return;
@@ -120,6 +128,7 @@ std::string TemporaryFolder::write(StringRef name, StringRef bytes) const {
   std::error_code code;
   llvm::raw_fd_ostream stream(file, code);
   stream << bytes;
+  // Errors come with the close, too.
   stream.close();
   if (!code)
     code = stream.error();
@@ -131,6 +140,7 @@ std::string TemporaryFolder::write(StringRef name, StringRef bytes) const {
 
 TemporaryFile::TemporaryFile(llvm::function_ref<std::string()> create) : path(addPath(create)) {}
 
+/// The file itself has been moved or removed by whoever wrote it.
 TemporaryFile::~TemporaryFile() {
   if (!path.empty())
     removePath(path);
@@ -141,16 +151,19 @@ std::string trainc::runTool(StringRef program, llvm::ArrayRef<std::string> argum
   llvm::SmallVector<StringRef> command = {program};
   command.append(arguments.begin(), arguments.end());
   const std::string setting = "TMPDIR=" + folder.getPath().str();
+  // Tools put their own files there, which go with the folder.
   llvm::SmallVector<StringRef> environment = {setting};
   for (char **entry = environ; *entry; ++entry)
     if (!StringRef(*entry).starts_with("TMPDIR="))
       environment.push_back(*entry);
   const std::string messages = folder / "messages.txt";
+  // No input; messages into one file.
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages), StringRef(messages)};
   std::string failure;
   bool failed = false;
   llvm::sys::ProcessInfo process;
   {
+    // Started and listed without a signal between.
     std::lock_guard<std::mutex> lock(all().mutex);
     process = llvm::sys::ExecuteNoWait(program, command, llvm::ArrayRef<StringRef>(environment),
                                        redirects, 0, &failure, &failed);
@@ -159,6 +172,7 @@ std::string trainc::runTool(StringRef program, llvm::ArrayRef<std::string> argum
   }
   if (!failed) {
     siginfo_t ended;
+    // Waited for without being taken: its number stays its own until it is off the list.
     while (waitid(P_PID, process.Pid, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR)
       ;
     // No longer listed before its number can be another program's.
@@ -168,6 +182,7 @@ std::string trainc::runTool(StringRef program, llvm::ArrayRef<std::string> argum
   }
   if (!failed)
     return {};
+  // What it has said is the reason.
   if (auto text = llvm::MemoryBuffer::getFile(messages))
     failure += (*text)->getBuffer();
   return failure.empty() ? "it failed without a message" : failure;
@@ -177,6 +192,7 @@ std::vector<char> trainc::makeWithTool(StringRef name, StringRef program,
                                        llvm::ArrayRef<std::string> arguments,
                                        const TemporaryFolder &folder, const std::string &output,
                                        std::string &error) {
+  assert(!output.empty() && "a tool makes a file");
   if (std::string failure = runTool(program, arguments, folder); !failure.empty()) {
     error = (name + " failed: " + failure).str();
     return {};

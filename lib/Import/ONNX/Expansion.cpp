@@ -16,14 +16,18 @@ using ::onnx::NodeProto;
 namespace trainc::detail {
 namespace {
 
+/// What a file may grow to: so much for any file, and so much more for each of its nodes or bytes.
 constexpr uint64_t kFloor = 100'000, kPerNode = 64, kByteFloor = 64 << 20, kPerByte = 16;
 
 /// Nodes in one place, and the functions that they call.
+/// Of a graph's or a function's own list, its subgraphs included.
 struct Nodes {
   uint64_t own = 0;
   std::vector<const FunctionProto *> calls;
 };
 
+/// Sums are saturated: a few functions that call each other twice are more nodes than 64 bits
+/// count.
 class Counter {
 public:
   explicit Counter(const Functions &functions) : functions(functions) {}
@@ -39,6 +43,7 @@ public:
     std::vector<const FunctionProto *> stack = {function};
     while (!stack.empty()) {
       const FunctionProto *at = stack.back();
+      // Twice on the stack for each function: before its callees, then behind them.
       auto [state, isNew] = states.try_emplace(at);
       if (isNew) {
         state->second.nodes = look(at->node());
@@ -54,6 +59,7 @@ public:
         continue;
       state->second.done = true; // a call of itself finds 0
       uint64_t sum = state->second.nodes.own;
+      assert(states.count(callee) && "callees were pushed before");
       for (const FunctionProto *callee : state->second.nodes.calls)
         sum = llvm::SaturatingAdd(sum, states.find(callee)->second.expanded);
       states.find(at)->second.expanded = sum;
@@ -62,6 +68,7 @@ public:
   }
 
 private:
+  /// What is known of a function; not done yet, or with its number of nodes.
   struct State {
     Nodes nodes;
     bool done = false;
@@ -71,10 +78,12 @@ private:
   void add(const google::protobuf::RepeatedPtrField<NodeProto> &list, Nodes &nodes) {
     nodes.own += list.size();
     for (const NodeProto &node : list) {
+      // Calls go by domain and overload, too.
       auto called = functions.find(functionKey(node.domain(), node.op_type(), node.overload()));
       if (called != functions.end())
         nodes.calls.push_back(called->second);
       for (const auto &attribute : node.attribute()) {
+        // Subgraphs are inlined where their node is.
         if (attribute.has_g())
           add(attribute.g().node(), nodes);
         for (const GraphProto &graph : attribute.graphs())
@@ -89,6 +98,7 @@ private:
 
 } // namespace
 
+/// The default domain has two names.
 std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
   return ((domain == "ai.onnx" ? "" : domain) + "\x01" + name + "\x01" + overload).str();
 }
@@ -96,6 +106,7 @@ std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
 Expansion measureExpansion(const ::onnx::ModelProto &model, const Functions &functions) {
   Counter counter(functions);
   Expansion result;
+  // Whether functions are called or not: they are in the file.
   for (const FunctionProto &function : model.functions())
     result.fileNodes += counter.look(function.node()).own;
   std::vector<Nodes> roots = {counter.look(model.graph().node())};
@@ -103,12 +114,14 @@ Expansion measureExpansion(const ::onnx::ModelProto &model, const Functions &fun
     roots.push_back(counter.look(info.algorithm().node()));
     roots.push_back(counter.look(info.initialization().node()));
   }
+  // Each graph of the file by itself.
   for (const Nodes &root : roots) {
     result.fileNodes += root.own;
     result.nodes = llvm::SaturatingAdd(result.nodes, root.own);
     for (const FunctionProto *function : root.calls) {
       uint64_t nodes = counter.count(function);
       result.nodes = llvm::SaturatingAdd(result.nodes, nodes);
+      // The worst of them is what a message names.
       if (nodes > result.functionNodes) {
         result.functionNodes = nodes;
         result.function = function->name();
@@ -116,6 +129,7 @@ Expansion measureExpansion(const ::onnx::ModelProto &model, const Functions &fun
     }
   }
   result.byteLimit = kByteFloor + kPerByte * model.ByteSizeLong();
+  // More than any exporter writes.
   result.limit = kFloor + kPerNode * result.fileNodes;
   return result;
 }

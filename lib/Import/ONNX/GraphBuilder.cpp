@@ -24,6 +24,8 @@ namespace trainc::detail {
 static constexpr unsigned maxDepth = 64;
 
 /// A node of the file with the name and opset that messages and locations use.
+/// A node is spoken of by its name, its place in the file, and the opset of its domain where it
+/// stands.
 struct GraphBuilder::NodeRef {
   const NodeProto &proto;
   std::string name;
@@ -31,6 +33,7 @@ struct GraphBuilder::NodeRef {
   int64_t version;
 };
 
+/// From the inside out: subgraphs see the values around them.
 Value Scope::find(StringRef name) const {
   for (const Scope *scope = this; scope; scope = scope->parent)
     if (auto it = scope->values.find(name); it != scope->values.end())
@@ -42,12 +45,14 @@ GraphBuilder::GraphBuilder(std::string modelName, MLIRContext *context)
     : modelName(std::move(modelName)), context(context),
       nodesFile(StringAttr::get(context, this->modelName + ":nodes")) {}
 
+/// Also checks what inlining would make, before anything is made.
 LogicalResult GraphBuilder::readFunctions(const ::onnx::ModelProto &model) {
   for (const FunctionProto &function : model.functions()) {
     std::string key = functionKey(function.domain(), function.name(), function.overload());
     if (!functions.try_emplace(key, &function).second)
       return error("the model defines the function '" + function.name() + "' twice");
   }
+  // Saturated; a file that grows too much ends here.
   expansion = measureExpansion(model, functions);
   if (expansion.nodes > expansion.limit)
     return error("the model's function '" + expansion.function + "' is " +
@@ -69,6 +74,7 @@ InFlightDiagnostic GraphBuilder::warning(const Twine &message) {
   return emitWarning(modelLoc(), message);
 }
 
+/// As all messages of the compiler name nodes.
 std::string GraphBuilder::describe(const NodeRef &node) const {
   StringRef domain = normalDomain(node.proto.domain());
   std::string op =
@@ -76,12 +82,14 @@ std::string GraphBuilder::describe(const NodeRef &node) const {
   return "node '" + node.name + "' (" + op + ", opset " + std::to_string(node.version) + ")";
 }
 
+/// At the node's place in the file's list: editors and tests find it by that.
 InFlightDiagnostic GraphBuilder::error(const NodeRef &node, const Twine &message) {
   Location loc = NameLoc::get(StringAttr::get(context, node.name),
                               FileLineColLoc::get(nodesFile, node.index, 0));
   return emitError(loc, describe(node) + ": " + message);
 }
 
+/// One version a domain: a second one would make a node's meaning depend on where it stands.
 LogicalResult GraphBuilder::readOpsets(const OpsetImports &imports, StringMap<int64_t> &out) {
   for (const auto &import : imports) {
     StringRef domain = normalDomain(import.domain());
@@ -90,6 +98,7 @@ LogicalResult GraphBuilder::readOpsets(const OpsetImports &imports, StringMap<in
       return error("opset " + Twine(version) +
                    " is not supported, 1 to 27 are; export with "
                    "opset_version=20, or use onnx.version_converter");
+    // The same version twice is harmless.
     if (auto [known, added] = out.try_emplace(domain, version); !added && known->second != version)
       return error("the model imports the opset of '" + (domain.empty() ? "ai.onnx" : domain) +
                    "' in two versions, " + Twine(known->second) + " and " + Twine(version));
@@ -99,12 +108,14 @@ LogicalResult GraphBuilder::readOpsets(const OpsetImports &imports, StringMap<in
 
 void GraphBuilder::readTypes(const GraphProto &graph, Scope &scope) {
   ArrayAttr dims;
+  // The file's types are a hint: what matters is computed again.
   for (const auto *infos : {&graph.value_info(), &graph.output()})
     for (const auto &info : *infos)
       if (info.has_type())
         scope.types[info.name()] = convertType(info.type(), context, dims);
 }
 
+/// The one place where names get values.
 LogicalResult GraphBuilder::define(Scope &scope, StringRef name, Value value,
                                    const Twine &definer) {
   auto [it, added] = scope.definers.try_emplace(name, definer.str());
@@ -115,6 +126,7 @@ LogicalResult GraphBuilder::define(Scope &scope, StringRef name, Value value,
   return success();
 }
 
+/// Stands for an input that is left out.
 Value GraphBuilder::none(OpBuilder &builder) {
   return onnx::NoneOp::create(builder, modelLoc(), NoneType::get(context));
 }
@@ -126,6 +138,7 @@ bool isGradient(const NodeProto &node) {
 }
 
 /// Calls `visit` for the tensors that a Gradient node names, in the order xs, zs, y.
+/// These names are uses that are no inputs.
 static void eachNamedTensor(const NodeProto &node, llvm::function_ref<void(StringRef)> visit) {
   if (!isGradient(node))
     return;
@@ -133,6 +146,7 @@ static void eachNamedTensor(const NodeProto &node, llvm::function_ref<void(Strin
     for (const AttributeProto &attribute : node.attribute()) {
       if (attribute.name() != list)
         continue;
+      // As exporters write it: lists, or one string.
       for (const std::string &name : attribute.strings())
         visit(name);
       if (list == "y")
@@ -146,6 +160,7 @@ static void eachUse(const NodeProto &node, llvm::function_ref<void(StringRef)> v
     if (!input.empty())
       visit(input);
   eachNamedTensor(node, visit);
+  // What a subgraph takes from outside is a use of its node; its own names do no harm.
   auto visitGraph = [&](const GraphProto &graph) {
     for (const NodeProto &inner : graph.node())
       eachUse(inner, visit);
@@ -164,11 +179,13 @@ static void eachUse(const NodeProto &node, llvm::function_ref<void(StringRef)> v
 bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
                          std::vector<int> &out) {
   int count = nodes.size();
+  // The first definition counts here; a second one is an error later.
   StringMap<int> producer;
   for (int i = 0; i < count; ++i)
     for (const std::string &output : nodes[i].output())
       if (!output.empty())
         producer.try_emplace(output, i);
+  // Once for each use: the counts go up and down alike.
   std::vector<std::vector<int>> users(count);
   std::vector<int> missing(count, 0);
   bool sorted = true;
@@ -182,13 +199,16 @@ bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
       sorted &= it->second < i;
     });
   out.resize(count);
+  // The usual case.
   if (sorted) {
     for (int i = 0; i < count; ++i)
       out[i] = i;
     return true;
   }
   out.clear();
+  assert(int(missing.size()) == count && "a count a node");
   std::vector<int> waiting = missing;
+  // Of nodes that may come the first in the file.
   std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
   for (int i = 0; i < count; ++i)
     if (!waiting[i])
@@ -205,6 +225,7 @@ bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
     return true;
   // Walking from any blocked node to a blocked producer ends on the cycle.
   int at = 0;
+  assert(llvm::any_of(waiting, [](int left) { return left > 0; }) && "some are blocked");
   while (!waiting[at])
     ++at;
   for (int step = 0; step < count; ++step) {
@@ -214,7 +235,9 @@ bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
       if (it != producer.end() && waiting[it->second])
         next = it->second;
     });
+    assert(next >= 0 && "a blocked node waits for one that is blocked");
     at = next;
+    // After as many steps as there are nodes it is on the cycle.
   }
   const NodeProto &node = nodes[at];
   std::string name = node.name().empty() ? node.op_type() + "#" + std::to_string(at) : node.name();
@@ -227,6 +250,7 @@ bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
 
 //===- Nodes --------------------------------------------------------------===//
 
+/// The first keeps its name; others get numbers, past names that the file has itself.
 std::string GraphBuilder::uniqueName(const std::string &name) {
   unsigned uses = usedNames[name]++;
   if (!uses)
@@ -241,7 +265,9 @@ std::string GraphBuilder::uniqueName(const std::string &name) {
 
 LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder &builder,
                                      int64_t index) {
+  assert(scope.opsets && "a scope has the opsets of its graph or function");
   std::vector<int> sequence;
+  // The file's order is kept where it can be.
   if (!order(nodes, scope, index, sequence))
     return failure();
   for (int i : sequence) {
@@ -253,15 +279,18 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
     // Random numbers are keyed on the name, so two nodes never share one.
     NodeRef node{proto, uniqueName(name), index < 0 ? i : index,
                  version == scope.opsets->end() ? 1 : version->second};
+    // Only functions repeat names and attributes.
     if (scope.attributes && (functionBytes += node.name.size()) > expansion.byteLimit)
       return error(node, "the names and attributes of the model's functions are too large to be "
                          "repeated wherever they are called");
     if (proto.op_type().empty())
       return error(node, "it has no operator type");
+    // Other domains may go without: 1 is taken then.
     if (version == scope.opsets->end() && normalDomain(proto.domain()).empty())
       return error(node, "the model imports no opset of the default domain");
     if (std::string layer = scope.region.empty() ? layerOf(proto) : scope.region; !layer.empty())
       layers.push_back(builder.getNamedAttr(node.name, builder.getStringAttr(layer)));
+    // A layer is that of the call around, if that is one unit.
     if (failed(addNode(node, scope, builder)))
       return failure();
   }
@@ -270,10 +299,12 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
 
 LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder &builder) {
   const NodeProto &proto = node.proto;
+  // Local functions go before operators of the same name.
   auto function = functions.find(functionKey(proto.domain(), proto.op_type(), proto.overload()));
   if (function != functions.end())
     return inlineCall(node, *function->second, scope, builder);
 
+  assert(!node.name.empty() && "made unique above");
   SmallVector<Value> inputs;
   for (const std::string &name : proto.input()) {
     Value value = name.empty() ? none(builder) : scope.find(name);
@@ -284,6 +315,7 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
     inputs.push_back(value);
   }
   // The tensors that a Gradient node names follow its inputs.
+  // Last, behind the optional inputs.
   std::string unknown;
   eachNamedTensor(proto, [&](StringRef name) {
     inputs.push_back(scope.find(name));
@@ -300,6 +332,7 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
     StringRef name = given.name();
     if (name.empty())
       return error(node, "it has an attribute without a name");
+    // An attribute of the function that this node is in.
     if (!given.ref_attr_name().empty()) {
       if (!scope.attributes)
         return error(node, "its attribute '" + name + "' refers to a function's attribute '" +
@@ -309,20 +342,24 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
         continue; // the caller left it out: the operator's default holds
       attribute = it->second;
     }
+    // Protobuf lists may repeat.
     if (attributes.get(name))
       return error(node, "it has the attribute '" + name + "' twice");
+    // Counted wherever they are copied to.
     if (scope.attributes && attribute->has_t())
       functionBytes += attribute->t().ByteSizeLong();
     Attribute value;
     size_t before = graphs.size();
     if (failed(convert(node, *attribute, value, graphs)))
       return failure();
+    // One name for each region: an attribute may hold several.
     for (size_t i = before; i < graphs.size(); ++i)
       subgraphNames.push_back(builder.getStringAttr(name));
     if (value)
       attributes.set(name, value);
   }
 
+  // What exporters dropped, from their notes; the node's own attribute wins.
   double smoothing = lost.labelSmoothing(proto);
   if (smoothing != 0 && !attributes.get("label_smoothing"))
     attributes.set("label_smoothing", builder.getF64FloatAttr(smoothing));
@@ -331,6 +368,7 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
   if (lost.detaches(proto))
     attributes.set("detach", builder.getUnitAttr());
 
+  // Types from the file where it has them.
   SmallVector<Type> types;
   for (const std::string &name : proto.output()) {
     auto it = scope.types.find(name);
@@ -344,9 +382,11 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
       attributes.getDictionary(context),
       subgraphNames.empty() ? ArrayAttr() : builder.getArrayAttr(subgraphNames), inputs,
       unsigned(graphs.size()));
+  // After the node is there: regions belong to it.
   for (auto [graph, region] : llvm::zip(graphs, op.getSubgraphs()))
     if (failed(addSubgraph(node, *graph, scope, region)))
       return failure();
+  assert(proto.output_size() == int(op.getOutputs().size()) && "one result an output");
   for (auto [name, result] : llvm::zip(proto.output(), op.getOutputs()))
     if (!name.empty() && failed(define(scope, name, result, "node '" + node.name + "'")))
       return failure();
@@ -355,12 +395,14 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
 
 LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &graph,
                                         const Scope &parent, Region &region) {
+  // Before anything recursive.
   if (++depth > maxDepth)
     return error(node,
                  "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
   Block *block = new Block();
   region.push_back(block);
   auto builder = OpBuilder::atBlockEnd(block);
+  // Values of outside are found through the parent.
   Scope scope;
   scope.parent = &parent;
   scope.opsets = parent.opsets;
@@ -373,6 +415,7 @@ LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &g
     if (failed(define(scope, input.name(), argument, "a subgraph's input")))
       return failure();
   }
+  // A subgraph's constants are in the file itself, as bytes or typed data.
   for (const auto &tensor : graph.initializer()) {
     Attribute value;
     std::string problem = inlineTensor(tensor, context, value);
@@ -389,6 +432,7 @@ LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &g
   if (failed(addNodes(graph.node(), scope, builder, node.index)))
     return failure();
   SmallVector<Value> outputs;
+  // Names of outputs may be those of values outside.
   for (const auto &output : graph.output()) {
     Value value = scope.find(output.name());
     if (!value)
@@ -396,6 +440,7 @@ LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &g
     outputs.push_back(value);
   }
   onnx::ReturnOp::create(builder, modelLoc(), outputs);
+  // On failure everything ends, so that only this way back counts.
   --depth;
   return success();
 }
@@ -404,25 +449,30 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
                                        Scope &scope, OpBuilder &builder) {
   const NodeProto &proto = node.proto;
   std::string key = functionKey(function.domain(), function.name(), function.overload());
+  // Also through others.
   if (!activeCalls.insert(key).second)
     return error(node, "the model's function '" + function.name() + "' calls itself");
   if (++depth > maxDepth)
     return error(node,
                  "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
+  // Fewer are allowed: they are optional.
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
     return error(node, "it has more inputs or outputs than the model's function of that name");
 
   StringMap<int64_t> opsets;
   if (failed(readOpsets(function.opset_import(), opsets)))
     return failure();
+  // Defaults first, then what the call says.
   StringMap<const AttributeProto *> attributes;
   for (const AttributeProto &attribute : function.attribute_proto())
     attributes[attribute.name()] = &attribute;
   for (const AttributeProto &attribute : proto.attribute()) {
     const AttributeProto *value = &attribute;
+    // The call may pass on an attribute of the function that it is in.
     if (!attribute.ref_attr_name().empty()) {
       auto it = scope.attributes ? scope.attributes->find(attribute.ref_attr_name())
                                  : StringMap<const AttributeProto *>::const_iterator();
+      // Left out by the caller's caller: the default holds.
       if (!scope.attributes || it == scope.attributes->end())
         continue;
       value = it->second;
@@ -430,10 +480,12 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
     attributes[attribute.name()] = value;
   }
   Scope body;
+  // Not the caller's names: a function sees its parameters only.
   body.opsets = &opsets;
   body.attributes = &attributes;
   body.prefix = node.name + "/";
   body.region = scope.region.empty() && isCheckpointed(function.name()) ? node.name : scope.region;
+  // Parameters that the call leaves out are none.
   for (auto [i, formal] : llvm::enumerate(function.input())) {
     bool given = int(i) < proto.input_size() && !proto.input(i).empty();
     Value actual = given ? scope.find(proto.input(i)) : none(builder);
@@ -443,6 +495,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
       return failure();
   }
   ArrayAttr dims;
+  // Types of the body; results have the types that the caller's file gives them.
   for (const auto &info : function.value_info())
     body.types[info.name()] = convertType(info.type(), context, dims);
   for (auto [i, output] : llvm::enumerate(proto.output()))
@@ -450,6 +503,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
       body.types[function.output(i)] = it->second;
   if (failed(addNodes(function.node(), body, builder, node.index)))
     return failure();
+  // What the function calls its outputs becomes what the call does.
   for (auto [i, output] : llvm::enumerate(proto.output())) {
     if (output.empty())
       continue;
@@ -460,6 +514,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
     if (failed(define(scope, output, value, "node '" + node.name + "'")))
       return failure();
   }
+  // Only now another call of it may come.
   activeCalls.erase(key);
   --depth;
   return success();
@@ -468,6 +523,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
 //===- Attributes ---------------------------------------------------------===//
 
 /// The kind of an attribute; files of the first IR versions leave `type` out.
+/// Newer files always say.
 static int kindOf(const AttributeProto &a) {
   if (a.type() != AttributeProto::UNDEFINED)
     return a.type();
@@ -490,8 +546,10 @@ static int kindOf(const AttributeProto &a) {
   return AttributeProto::UNDEFINED;
 }
 
+/// Graphs go to `graphs`, everything else to `out`.
 LogicalResult GraphBuilder::convert(const NodeRef &node, const AttributeProto &a, Attribute &out,
                                     std::vector<const GraphProto *> &graphs) {
+  assert(!out && "one attribute at a time");
   Builder b(context);
   auto fail = [&](const Twine &why) {
     return error(node, "its attribute '" + a.name() + "': " + why);
@@ -527,6 +585,7 @@ LogicalResult GraphBuilder::convert(const NodeRef &node, const AttributeProto &a
     return success();
   case AttributeProto::TENSORS: {
     SmallVector<Attribute> tensors(a.tensors_size());
+    // As a list: operators with several tensors are few.
     for (auto [tensor, value] : llvm::zip(a.tensors(), tensors))
       if (std::string problem = inlineTensor(tensor, context, value); !problem.empty())
         return fail(problem);
@@ -543,6 +602,7 @@ LogicalResult GraphBuilder::convert(const NodeRef &node, const AttributeProto &a
       return fail("it is declared a graph but holds none");
     graphs.push_back(&a.g());
     return success();
+  // In their order, which is that of the regions.
   case AttributeProto::GRAPHS:
     for (const GraphProto &graph : a.graphs())
       graphs.push_back(&graph);

@@ -48,6 +48,7 @@ public:
   OwningOpRef<ModuleOp> run();
 
 private:
+  /// Relative names in the file are seen from here.
   static std::string folderOf(StringRef path) {
     StringRef folder = llvm::sys::path::parent_path(path);
     return folder.empty() ? "." : folder.str();
@@ -57,6 +58,7 @@ private:
   LogicalResult load();
   LogicalResult buildGraph(ModuleOp module);
   /// Inputs and results of the graph that is being built.
+  /// Collected, since the operation exists before they are known.
   struct Interface {
     SmallVector<Attribute> argAttrs, resAttrs;
     SmallVector<Value> outputs;
@@ -77,6 +79,7 @@ private:
                        ArrayRef<char> &bytes);
   LogicalResult checkNames();
   DictionaryAttr dictionaryOf(const StringMap<int64_t> &opsets);
+  /// In the order of first use, each once.
   void useFile(StringRef file) {
     if (seenFiles.insert(file).second)
       out.weightFiles.push_back(file.str());
@@ -93,6 +96,7 @@ private:
   ::onnx::ModelProto model;
 };
 
+/// Checks from the outside in: each may take for granted what those before it have found.
 LogicalResult Importer::load() {
   // Packages refer to the weights in the file, so a pipe is of no use (and might never end).
   std::string problem;
@@ -106,14 +110,17 @@ LogicalResult Importer::load() {
     return error("this is a Git LFS pointer, not the model; fetch it with `git lfs pull`");
   if (bytes.starts_with("PK\x03\x04"))
     return error("this is a zip archive, not an ONNX model; a package is trained by trainc-run");
+  // Without the bytes of weights, which stay in the mapped file.
   if (std::string problem = stripModel(bytes, stripped); !problem.empty())
     return error("this is not an ONNX model: " + problem);
   if (!stripped.hasGraph)
     return error("this is not an ONNX model: it has no graph");
+  // Protobuf counts in int.
   if (stripped.bytes.size() > size_t(INT_MAX))
     return error("the model without its weights is larger than 2 GiB");
   if (!model.ParseFromArray(stripped.bytes.data(), int(stripped.bytes.size())))
     return error("this is not an ONNX model: a message in it is damaged or nested too deeply");
+  // Large: given back before the graph is built.
   stripped.bytes = std::string();
   assert(size_t(model.graph().initializer_size()) == stripped.initializers.size() &&
          "each was written again when it was stripped");
@@ -144,12 +151,14 @@ LogicalResult Importer::checkNames() {
     for (const auto &value : values) {
       if (failed(check(value.name(), what)))
         return failure();
+      // Names of sizes are told, too.
       for (const auto &dim : value.type().tensor_type().shape().dim())
         if (failed(check(dim.dim_param(), "a size of '" + value.name() + "'")))
           return failure();
     }
     return success();
   };
+  // Names of nodes stay in the compiler.
   for (const TensorProto &tensor : model.graph().initializer())
     if (failed(check(tensor.name(), "an initializer")))
       return failure();
@@ -165,9 +174,11 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
   auto fail = [&](const Twine &why) {
     return error("initializer '" + tensor.name() + "': " + why);
   };
+  // In a file beside the model.
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     StringRef location;
     uint64_t offset = 0, length = layout.bytes;
+    // Unknown keys, such as checksums, are passed over.
     for (const auto &entry : tensor.external_data()) {
       StringRef value = entry.value();
       if (entry.key() == "location")
@@ -177,14 +188,17 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
       else if (entry.key() == "length" && value.getAsInteger(10, length))
         return fail("the length '" + value + "' of its external data is not a number");
     }
+    // A length that is left out is what the shape needs.
     if (length != layout.bytes)
       return fail("its external data has " + Twine(length) + " bytes, its shape needs " +
                   Twine(layout.bytes));
+    // Each file is looked at once.
     WeightFile &external = files.find(location);
     if (!external.error.empty())
       return fail(external.error);
     useFile(location);
     if (external.absent) {
+      // Once a file, not once a weight.
       if (!external.warned) {
         graph.warning("the weights file '" + location +
                       "' does not exist; training will need "
@@ -204,6 +218,7 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
     weight = onnx::WeightAttr::get(&context, location, offset, length, -1, external.absent);
     return success();
   }
+  // In the model's own file, at an offset: never copied.
   if (raw.present && !hasTypedData(tensor)) {
     if (raw.length != layout.bytes)
       return fail("raw_data holds " + Twine(raw.length) + " bytes, its shape needs " +
@@ -213,6 +228,7 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
     bytes = ArrayRef<char>(file->getBufferStart() + raw.offset, raw.length);
     return success();
   }
+  // In fields of numbers: only such bytes are kept in memory.
   std::vector<char> converted;
   if (tensor.has_raw_data() && !hasTypedData(tensor)) { // of a graph that was parsed whole
     if (tensor.raw_data().size() != layout.bytes)
@@ -221,6 +237,7 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
     converted.assign(tensor.raw_data().begin(), tensor.raw_data().end());
   } else if (std::string problem = typedBytes(tensor, layout, converted); !problem.empty())
     return fail(problem);
+  assert(converted.size() == layout.bytes && "checked by both ways");
   out.blobs.push_back(std::move(converted));
   weight = onnx::WeightAttr::get(&context, "", 0, layout.bytes, out.blobs.size() - 1, false);
   bytes = out.blobs.back();
@@ -235,12 +252,14 @@ LogicalResult Importer::addInitializer(const TensorProto &tensor, const RawRange
   if (std::string problem = tensorLayout(tensor, &context, layout); !problem.empty())
     return error("initializer '" + tensor.name() + "': " + problem);
   bool integer = isa<IntegerType>(layout.type.getElementType());
+  // What shapes and constants are computed from.
   bool wantValue = layout.bytes <= (integer ? maxInlineIntegerBytes : maxInlineBytes);
   onnx::WeightAttr weight;
   ArrayRef<char> bytes;
   if (failed(locate(tensor, raw, layout, wantValue, graph, weight, bytes)))
     return failure();
   ElementsAttr value;
+  // Values may be there or not: the weight is in any case.
   if (wantValue && !weight.getAbsent())
     value = denseFromBytes(layout, bytes);
   Location loc = NameLoc::get(builder.getStringAttr(tensor.name()));
@@ -249,6 +268,7 @@ LogicalResult Importer::addInitializer(const TensorProto &tensor, const RawRange
   return graph.define(scope, tensor.name(), op, "an initializer");
 }
 
+/// Protobuf's order, which is the map's, does not matter in a dictionary.
 DictionaryAttr Importer::dictionaryOf(const StringMap<int64_t> &opsets) {
   NamedAttrList list;
   Builder b(&context);
@@ -258,6 +278,7 @@ DictionaryAttr Importer::dictionaryOf(const StringMap<int64_t> &opsets) {
 }
 
 /// What PyTorch's exporter calls the parameters, in its notes on nodes, that have no initializer.
+/// "p_fc_weight: PARAMETER target='fc.weight'", a line each.
 static llvm::StringSet<> lostParameters(const GraphProto &graph) {
   llvm::StringSet<> initializers, lost;
   for (const auto &tensor : graph.initializer())
@@ -269,6 +290,7 @@ static llvm::StringSet<> lostParameters(const GraphProto &graph) {
     StringRef(entry.value()).split(lines, '\n');
     for (StringRef line : lines) {
       auto [placeholder, rest] = line.trim().split(": PARAMETER target='");
+      // Exported initializers keep the target's name.
       if (!rest.empty() && !initializers.contains(rest.split('\'').first))
         lost.insert(placeholder);
     }
@@ -281,6 +303,7 @@ static llvm::StringSet<> lostParameters(const GraphProto &graph) {
 /// name in all calls.
 static std::string rewrittenNode(const GraphProto &graph) {
   llvm::StringSet<> lost = lostParameters(graph);
+  // Evidence of any of both kinds.
   for (const auto &node : graph.node())
     for (const auto &entry : node.metadata_props())
       if (StringRef(entry.key()).starts_with("pkg.onnxscript.rewriter.") ||
@@ -289,12 +312,14 @@ static std::string rewrittenNode(const GraphProto &graph) {
   return {};
 }
 
+/// Inputs, initializers, nodes, outputs, and then the training algorithm on top.
 LogicalResult Importer::buildGraph(ModuleOp module) {
   const GraphProto &proto = model.graph();
   GraphBuilder graph(name, &context);
   StringMap<int64_t> opsets;
   if (failed(graph.readOpsets(model.opset_import(), opsets)) || failed(graph.readFunctions(model)))
     return failure();
+  // Only if the caller wants it and the file has it.
   algorithm &= model.training_info_size() > 0;
   if (model.training_info_size() && !algorithm)
     graph.warning("the model's own training algorithm (training_info) is left out");
@@ -302,6 +327,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   OpBuilder builder(&context);
   builder.setInsertionPointToEnd(module.getBody());
   NamedAttrList metadata;
+  // The model's own metadata win over the graph's.
   for (const auto &entry : model.metadata_props())
     if (!entry.key().empty())
       metadata.set(entry.key(), builder.getStringAttr(entry.value()));
@@ -309,6 +335,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   for (const auto &entry : proto.metadata_props())
     if (!entry.key().empty() && !metadata.get(entry.key()))
       metadata.set(entry.key(), builder.getStringAttr(entry.value()));
+  // The type is set in the end, when inputs and outputs are known.
   auto op = onnx::GraphOp::create(
       builder, graph.modelLoc(), proto.name().empty() ? "main" : proto.name(),
       builder.getFunctionType({}, {}), ArrayAttr(), ArrayAttr(), name, dictionaryOf(opsets),
@@ -320,6 +347,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   Scope scope;
   scope.opsets = &opsets;
   graph.readTypes(proto, scope);
+  // Before the nodes, which they are about.
   graph.readNotes(proto.node());
   Interface interface;
   if (failed(addInputs(proto, *body, scope, graph, interface)))
@@ -329,6 +357,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
       return failure();
   if (failed(graph.addNodes(proto.node(), scope, builder)))
     return failure();
+  // For a warning about what it may have merged.
   if (std::string node = rewrittenNode(proto); !node.empty())
     op->setAttr("onnx.rewritten", builder.getStringAttr(node));
   if (!graph.layers.empty())
@@ -340,6 +369,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   if (algorithm && failed(addAlgorithm(builder, scope, graph, interface)))
     return failure();
   onnx::ReturnOp::create(builder, graph.modelLoc(), interface.outputs);
+  assert(interface.argAttrs.size() == body->getNumArguments() && "each input is described");
   op.setFunctionType(
       builder.getFunctionType(body->getArgumentTypes(), ValueRange(interface.outputs).getTypes()));
   op.setArgAttrsAttr(builder.getArrayAttr(interface.argAttrs));
@@ -347,6 +377,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   return success();
 }
 
+/// Names as attributes of the function, since types have no room for them.
 Attribute Importer::describe(StringRef valueName, ArrayAttr dims) {
   Builder builder(&context);
   NamedAttrList list;
@@ -358,6 +389,7 @@ Attribute Importer::describe(StringRef valueName, ArrayAttr dims) {
 
 /// Whether an input that repeats an initializer says nothing else of it.
 static bool agrees(const ::onnx::TypeProto &declared, const TensorProto &tensor) {
+  // It may say nothing at all.
   if (!declared.has_tensor_type())
     return declared.value_case() == ::onnx::TypeProto::VALUE_NOT_SET;
   const auto &type = declared.tensor_type();
@@ -367,6 +399,7 @@ static bool agrees(const ::onnx::TypeProto &declared, const TensorProto &tensor)
     return true;
   if (type.shape().dim_size() != tensor.dims_size())
     return false;
+  // Symbolic sizes fit any number.
   for (int i = 0; i < tensor.dims_size(); ++i)
     if (type.shape().dim(i).has_dim_value() && type.shape().dim(i).dim_value() != tensor.dims(i))
       return false;
@@ -380,6 +413,7 @@ LogicalResult Importer::addInputs(const GraphProto &proto, Block &body, Scope &s
   for (const TensorProto &tensor : proto.initializer())
     initialized[tensor.name()] = &tensor;
   for (const auto &input : proto.input()) {
+    // Silently left out if they agree: it is an initializer.
     if (const TensorProto *tensor = initialized.lookup(input.name())) {
       if (!agrees(input.type(), *tensor))
         return error("the input '" + input.name() +
@@ -401,11 +435,13 @@ LogicalResult Importer::addInputs(const GraphProto &proto, Block &body, Scope &s
 
 LogicalResult Importer::addOutput(const ::onnx::ValueInfoProto &output, const Scope &scope,
                                   Interface &interface) {
+  // Also values from outside of nodes: an output may be an input.
   Value value = scope.find(output.name());
   if (!value)
     return error("the output '" + output.name() + "' is defined nowhere");
   if (!interface.outputNames.insert(output.name()).second)
     return error("the graph has the output '" + output.name() + "' twice");
+  // Names of sizes only; the type is that of the value.
   ArrayAttr dims;
   convertType(output.type(), &context, dims);
   interface.outputs.push_back(value);
@@ -417,6 +453,7 @@ LogicalResult Importer::addOutput(const ::onnx::ValueInfoProto &output, const Sc
 /// a result with `onnx.updates`; what a Gradient node differentiates becomes an output.
 LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuilder &graph,
                                      Interface &interface) {
+  assert(model.training_info_size() > 0 && "asked by the caller");
   if (model.training_info_size() > 1)
     return error("the model has " + Twine(model.training_info_size()) +
                  " training algorithms (training_info), only one is supported; --optimizer NAME "
@@ -426,6 +463,7 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
     return error("the model's training_info updates no initializer (update_binding is empty); "
                  "--optimizer NAME leaves it out");
   const GraphProto &proto = info.algorithm();
+  // Names of the model's graph are known here.
   graph.readTypes(proto, scope);
   if (failed(addInputs(proto, *builder.getInsertionBlock(), scope, graph, interface)))
     return failure();
@@ -434,6 +472,7 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
       return failure();
   if (failed(graph.addNodes(proto.node(), scope, builder)))
     return failure();
+  // Bound values become new values of initializers, others are results.
   llvm::StringSet<> bound, updated, results;
   for (const auto &output : model.graph().output())
     results.insert(output.name());
@@ -444,6 +483,7 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
   for (const auto &output : proto.output())
     if (!bound.contains(output.name()) && failed(addOutput(output, scope, interface)))
       return failure();
+  // So that what is differentiated is computed, even if the algorithm shows it nowhere.
   for (const ::onnx::NodeProto &node : proto.node())
     for (const auto &attribute : node.attribute())
       if (isGradient(node) && attribute.name() == "y" &&
@@ -451,6 +491,7 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
         interface.outputs.push_back(scope.find(attribute.s()));
         interface.resAttrs.push_back(describe(attribute.s(), nullptr));
       }
+  // Every binding, by names of both graphs.
   for (const auto &binding : info.update_binding()) {
     Value initializer = scope.find(binding.key()), value = scope.find(binding.value());
     if (!initializer || !initializer.getDefiningOp<onnx::InitializerOp>())
@@ -478,6 +519,7 @@ LogicalResult Importer::addInitialization(const ::onnx::TrainingInfoProto &info,
   if (proto.input_size())
     return error("the initialization of the model's training_info has an input '" +
                  proto.input(0).name() + "'; it runs once, before there is any data");
+  // A builder of its own: names of this graph are no names of the model's.
   GraphBuilder graph(name, &context);
   if (failed(graph.readFunctions(model)))
     return failure();
@@ -491,6 +533,7 @@ LogicalResult Importer::addInitialization(const ::onnx::TrainingInfoProto &info,
   Block *body = new Block();
   op.getBody().push_back(body);
   builder.setInsertionPointToEnd(body);
+  // No parent: nothing of the model is seen.
   Scope scope;
   scope.opsets = modelScope.opsets;
   graph.readTypes(proto, scope);
@@ -507,6 +550,7 @@ LogicalResult Importer::addInitialization(const ::onnx::TrainingInfoProto &info,
       return error("training_info initializes '" + binding.key() + "', which is no initializer");
     if (!initialized.insert(binding.key()).second)
       return error("training_info initializes '" + binding.key() + "' twice");
+    // Several initializers may have one output.
     auto output = llvm::find_if(
         proto.output(), [&](const auto &candidate) { return candidate.name() == binding.value(); });
     if (output == proto.output().end())
@@ -528,6 +572,7 @@ OwningOpRef<ModuleOp> Importer::run() {
   context.loadDialect<onnx::ONNXDialect>();
   if (failed(load()))
     return {};
+  // Each step has reported what went wrong.
   OwningOpRef<ModuleOp> module = ModuleOp::create(modelLoc());
   if (failed(buildGraph(*module)))
     return {};

@@ -15,6 +15,7 @@ using ::onnx::NodeProto;
 
 namespace trainc::detail {
 
+/// PyTorch's exporter writes the call that a node was made for.
 static StringRef callOf(const NodeProto &node) {
   for (const auto &entry : node.metadata_props())
     if (entry.key() == "pkg.torch.onnx.fx_node")
@@ -27,6 +28,7 @@ LostArguments::LostArguments(const Nodes &nodes) {
     if (StringRef call = callOf(node); call.contains("aten.cross_entropy_loss.default]") &&
                                        node.op_type() != "Constant" && node.op_type() != "Cast" &&
                                        node.op_type() != "Identity")
+      // One node for one call: else it is not clear which of them has the argument.
       ++nodesOfCall[call];
 }
 
@@ -34,12 +36,14 @@ double LostArguments::labelSmoothing(const NodeProto &node) const {
   StringRef call = callOf(node);
   if (node.op_type() != "SoftmaxCrossEntropyLoss" || nodesOfCall.lookup(call) != 1)
     return 0;
+  // Positional arguments, then those with names; an argument is at its place or has its name.
   auto [positional, named] =
       call.split("aten.cross_entropy_loss.default](args = (").second.split("kwargs = {");
   llvm::SmallVector<StringRef> arguments;
   positional.split(')').first.split(arguments, ',');
   StringRef text = arguments.size() > 5 ? arguments[5] : named.split("label_smoothing: ").second;
   double smoothing;
+  // Anything unexpected is "none", never a guess.
   if (text.take_until([](char c) { return c == ',' || c == '}'; }).trim().getAsDouble(smoothing) ||
       !(smoothing > 0 && smoothing <= 1))
     return 0;
@@ -51,17 +55,20 @@ std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) {
   llvm::SmallVector<StringRef> arguments;
   call.split(')').first.split(arguments, ',');
   int64_t id; // -1 without any
+  // The third argument, if the call has it.
   if (node.op_type() != "Gather" || arguments.size() < 3 ||
       arguments[2].trim().getAsInteger(10, id) || id < 0)
     return std::nullopt;
   return id;
 }
 
+/// Only Identity stands for a detach.
 bool LostArguments::detaches(const NodeProto &node) {
   return node.op_type() == "Identity" && callOf(node).contains("aten.detach.default]");
 }
 
 bool namesAny(StringRef call, const llvm::StringSet<> &values) {
+  // Names begin behind a percent sign.
   while (!values.empty() && !call.empty()) {
     call = call.split('%').second;
     if (values.contains(call.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })))

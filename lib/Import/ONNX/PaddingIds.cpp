@@ -21,6 +21,7 @@ static bool keepsElements(StringRef type) {
 }
 
 std::vector<std::pair<std::string, int64_t>> findPaddingIds(const ::onnx::GraphProto &graph) {
+  // Each value has one node; a second definition is refused elsewhere.
   llvm::StringMap<const NodeProto *> producers;
   for (const NodeProto &node : graph.node())
     for (const std::string &output : node.output())
@@ -31,6 +32,7 @@ std::vector<std::pair<std::string, int64_t>> findPaddingIds(const ::onnx::GraphP
   std::vector<std::pair<std::string, int64_t>> found;
   for (const NodeProto &node : graph.node()) {
     std::optional<int64_t> id = LostArguments::paddingIdx(node);
+    // An embedding has a table and its ids.
     if (!id || node.input_size() != 2)
       continue;
     StringRef name = node.input(1);
@@ -41,6 +43,7 @@ std::vector<std::pair<std::string, int64_t>> findPaddingIds(const ::onnx::GraphP
         break;
       name = from->input(0);
     }
+    // Ids that are computed have no input to name.
     if (inputs.contains(name))
       found.emplace_back(name.str(), *id);
   }

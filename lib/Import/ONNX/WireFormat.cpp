@@ -29,6 +29,7 @@ class Walker {
 public:
   Walker(StringRef file, StrippedModel &out) : file(file), out(out) {}
 
+  /// Everything is copied but raw_data of initializers, whose place in the file is noted.
   std::string run() {
     out.bytes.reserve(1 << 16);
     bool ok = each(0, file.size(), [&](const Field &field) {
@@ -45,6 +46,7 @@ public:
   }
 
 private:
+  /// The first error is the cause of those behind it.
   bool fail(const Twine &message) {
     if (error.empty())
       error = message.str();
@@ -53,6 +55,7 @@ private:
 
   bool readVarint(uint64_t &pos, uint64_t end, uint64_t &value) {
     value = 0;
+    // At most ten bytes.
     for (unsigned shift = 0; shift < 64 && pos < end; shift += 7) {
       auto byte = static_cast<unsigned char>(file[pos++]);
       value |= uint64_t(byte & 127) << shift;
@@ -64,6 +67,7 @@ private:
 
   /// Calls `visit` for the fields of the message in [pos, end).
   bool each(uint64_t pos, uint64_t end, llvm::function_ref<bool(const Field &)> visit) {
+    assert(end <= file.size() && "messages lie in the file");
     while (pos < end) {
       Field field;
       field.begin = pos;
@@ -72,11 +76,13 @@ private:
         return false;
       field.number = tag >> 3;
       field.type = tag & 7;
+      // Numbers that protobuf does not have.
       if (field.number == 0 || field.number >= (1u << 29))
         return fail("byte " + Twine(field.begin) + " starts no protobuf field");
       field.payload = pos;
       switch (field.type) {
       case Varint:
+        // Its payload is the number itself, already read.
         if (!readVarint(pos, end, length))
           return false;
         length = 0;
@@ -92,9 +98,11 @@ private:
           return false;
         field.payload = pos;
         break;
+      // Groups are long gone from the format.
       default:
         return fail("byte " + Twine(field.begin) + " starts no protobuf field");
       }
+      // Compared without a sum, which might overflow.
       if (length > end - pos)
         return fail("it is truncated: the field at byte " + Twine(field.begin) + " needs " +
                     Twine(length) + " bytes, " + Twine(end - pos) + " are left");
@@ -102,10 +110,12 @@ private:
       field.end = pos;
       if (!visit(field))
         return false;
+      assert(pos <= end && "checked above");
     }
     return true;
   }
 
+  /// As it is, tag included.
   bool copy(const Field &field, std::string &to) {
     to.append(file.data() + field.begin, field.end - field.begin);
     return true;
@@ -117,6 +127,7 @@ private:
     to.push_back(char(value));
   }
 
+  /// Lengths change, so that they are written anew.
   static void writeMessage(uint64_t number, const std::string &content, std::string &to) {
     writeVarint(number << 3 | Bytes, to);
     writeVarint(content.size(), to);
@@ -125,6 +136,7 @@ private:
 
   bool walkGraph(const Field &graph, std::string &to) {
     return each(graph.payload, graph.end, [&](const Field &field) {
+      // Graphs in attributes are copied whole: their tensors are small.
       if (field.number != 5 || field.type != Bytes)
         return copy(field, to);
       std::string tensor;
@@ -145,6 +157,7 @@ private:
       range.length = field.end - field.payload;
       return true;
     });
+    // In the order of the initializers, one for each, with raw data or not.
     out.initializers.push_back(range);
     return ok;
   }

@@ -51,6 +51,7 @@ public:
     if (!buffer)
       return "the checkpoint: " + problem;
     bytes = buffer->getBuffer();
+    // Verified before anything is read through it.
     auto data = reinterpret_cast<const uint8_t *>(bytes.data());
     flatbuffers::Verifier verifier(data, bytes.size());
     if (bytes.size() < 8 || !ort::CheckpointBufferHasIdentifier(data))
@@ -63,21 +64,26 @@ public:
              std::to_string(checkpoint->version()) +
              ", not 2; save it with onnxruntime-training "
              "1.18 or newer";
+    // Each part is optional in the format.
     const ort::ModuleState *state = checkpoint->module_state();
     if (!state)
       return "the checkpoint '" + path.str() + "' holds no parameters";
+    // Nominal: names, without values.
     if (!state->is_nominal_state())
       out.dataFile = state->has_external_data() ? path.str() + ".data" : path.str();
+    // What offsets are checked against.
     size = bytes.size();
     if (state->has_external_data())
       if (std::error_code code = llvm::sys::fs::file_size(out.dataFile, size))
         return "the checkpoint's data file '" + out.dataFile +
                "' cannot be read: " + code.message();
     external = state->has_external_data();
+    // Trained ones, then frozen ones: a name is in one of both.
     if (std::string problem = add(state->requires_grad_params(), true); !problem.empty())
       return problem;
     if (std::string problem = add(state->frozen_params(), false); !problem.empty())
       return problem;
+    // Usually one group.
     if (checkpoint->optimizer_groups())
       for (const ort::OptimizerGroup *group : *checkpoint->optimizer_groups()) {
         out.steps = std::max<int64_t>(out.steps, group->step());
@@ -93,10 +99,12 @@ private:
   /// it.
   std::string read(const ort::Tensor &tensor, StringRef file, CheckpointTensor &entry) {
     entry.file = file.str();
+    assert(entry.shape.empty() && "read once");
     if (file.empty()) // a name only
       return {};
     entry.dataType = tensor.data_type();
     uint64_t need = elementBytes(entry.dataType);
+    // Types that only activations have.
     if (!need)
       return "has an element type that is not supported";
     if (tensor.dims())
@@ -104,17 +112,21 @@ private:
         if (extent < 0)
           return "has a negative size";
         entry.shape.push_back(extent);
+        // Saturated: no file has so many bytes.
         need = llvm::SaturatingMultiply(need, uint64_t(extent));
       }
     entry.length = need;
+    // In the data file at an offset, or in the checkpoint itself.
     if (file != path) {
       entry.offset = uint64_t(std::max<int64_t>(tensor.external_data_offset(), 0));
       if (tensor.external_data_offset() < 0 || need > size || entry.offset > size - need)
         return "lies outside of '" + entry.file + "'";
       return {};
     }
+    // Without an offset the bytes are in the buffer.
     if (!tensor.raw_data() || tensor.raw_data()->size() != need)
       return "does not have the " + std::to_string(need) + " bytes that its shape needs";
+    // Its place in the file is what the package refers to.
     entry.offset = reinterpret_cast<const char *>(tensor.raw_data()->Data()) - bytes.data();
     return {};
   }
@@ -132,6 +144,7 @@ private:
         problem = "has no name";
       else if (problem.empty() && !out.tensors.try_emplace(name, std::move(entry)).second)
         problem = "is there twice";
+      // The first problem ends it.
       if (!problem.empty())
         return "the checkpoint's parameter '" + name + "' " + problem;
     }
@@ -143,6 +156,7 @@ private:
       return {};
     for (const ort::ParameterOptimizerState *state : *group.optimizer_states()) {
       std::string name = state->param_name() ? state->param_name()->str() : "";
+      // An entry even without moments, so that a second one is found.
       auto &moments = out.moments[name];
       auto fail = [&](const Twine &why) {
         return ("the checkpoint's optimizer state of '" + name + "' " + why).str();
@@ -159,6 +173,7 @@ private:
                      moments.emplace_back());
             !problem.empty())
           return fail(problem);
+        // By their names: momentum0 is the mean of gradients, momentum1 that of their squares.
         std::string expected = "momentum" + std::to_string(moments.size() - 1);
         if (!tensor->name() || tensor->name()->str() != expected)
           return fail("has no '" + expected + "' at its place");
