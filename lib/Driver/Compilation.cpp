@@ -14,11 +14,13 @@
 using namespace mlir;
 using namespace trainc;
 
+/// Everything that the phases share; the order of members is that of their use.
 Compilation::Compilation(const CompileOptions &given)
     : options(given), log(options.logLevel, options.warningsAsErrors),
       printer(context, options.model, log), outputs(options, log) {
   timing.setEnabled(options.timing);
   rootTimer = timing.getRootScope();
+  // One thread: remarks, diagnostics and names come in one order.
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
   context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
@@ -26,6 +28,7 @@ Compilation::Compilation(const CompileOptions &given)
   log.debug() << "version " TRAINC_VERSION ": " << llvm::join(options.arguments, " ") << "\n";
 }
 
+/// Such phases only prepare what the saved IR does not hold; they save and report nothing.
 bool Compilation::precedesSavedIR(StringRef phase) const {
   return !options.startFrom.empty() &&
          llvm::find(kPhases, phase) <= llvm::find(kPhases, options.startFrom);
@@ -34,10 +37,12 @@ bool Compilation::precedesSavedIR(StringRef phase) const {
 int Compilation::takeSavedIR(StringRef phase) {
   if (options.startFrom != phase)
     return ExitSuccess;
+  // What the phase has made is replaced; its other results stay.
   module = readSavedIR(options.savedIR, context);
   return module ? ExitSuccess : ExitInput;
 }
 
+/// A code generator of its own each time: it has a module and its counters.
 std::unique_ptr<codegen::KernelCodegen> trainc::makeCodegen(Compilation &compilation,
                                                             bool variants) {
   const CompileOptions &options = compilation.options;

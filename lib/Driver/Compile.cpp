@@ -16,10 +16,12 @@ using namespace trainc;
 static std::optional<int> runPasses(Compilation &c, PhaseRunner &runner, StringRef phase) {
   auto build = [&](OpPassManager &pm) {
     buildPhase(c, phase, pm);
+    // Who watches sees the pipeline before it runs.
     if (c.options.onPhase)
       c.options.onPhase(phase, &pm);
   };
   auto work = [&] { return runPhasePasses(c, phase, build); };
+  // Without a pipeline a fault of saved IR is not looked for in passes.
   return c.options.startFrom == phase ? runner.run(phase, work) : runner.run(phase, work, build);
 }
 
@@ -36,10 +38,12 @@ static std::optional<int> runPhases(Compilation &c, PhaseRunner &runner) {
     return end;
   if (auto end = run("legalize", legalizeModel))
     return end;
+  // Before the first pass, as pipelines depend on the model.
   if (c.options.printPipeline) {
     printPipelines(c);
     return ExitSuccess;
   }
+  assert(c.module && "legalization leaves a module");
   for (StringRef phase : {"graph", "schedule"})
     if (auto end = runPasses(c, runner, phase))
       return end;
@@ -60,14 +64,17 @@ static std::optional<int> runPhases(Compilation &c, PhaseRunner &runner) {
 static int runToEnd(const CompileOptions &options,
                     llvm::function_ref<int(Compilation &, PhaseRunner &)> work) {
   auto c = std::make_unique<Compilation>(options);
+  // Nothing is read before it is known that outputs can be written.
   if (int code = c->outputs.check())
     return code;
   PhaseRunner runner(*c);
   const int code = work(*c, runner);
+  // Times are told before outputs are closed, which may fail.
   c->rootTimer.stop();
   c->timing.print();
   c->timing.setEnabled(false);
   const int closed = c->outputs.close(code);
+  // Its state may be anything: destroying it may crash again.
   if (runner.hasCrashed())
     (void)c.release();
   return closed;
@@ -81,6 +88,7 @@ static int compileModel(const CompileOptions &options) {
 }
 
 static int replayReproducer(const CompileOptions &given) {
+  // The file decides on everything but where outputs go.
   ParsedReproducer reproducer;
   std::string problem;
   if (!readReproducerHeader(given.replay, reproducer, problem)) {
@@ -93,6 +101,7 @@ static int replayReproducer(const CompileOptions &given) {
   options.replay = given.replay;
   options.output = given.output;
   return runToEnd(options, [&](Compilation &c, PhaseRunner &runner) {
+    // No inputs besides the reproducer itself.
     if (int code = c.outputs.open(c.context, {}))
       return code;
     c.codegen = makeCodegen(c, c.options.variants);
@@ -105,10 +114,12 @@ static int resumeCompilation(const CompileOptions &given) {
   Log log(given.logLevel, /*warningsAsErrors=*/false);
   std::vector<std::string> arguments;
   CompileOptions options;
+  // Of its own context: what is wrong with the file is told before anything else.
   if (int code = checkSavedIR(given.model, given.startFrom, log, arguments))
     return code;
   if (int code = takeStoredOptions(arguments, given.model, given, options))
     return code;
+  // The model is read again: packages need its weights.
   if (options.model.empty()) {
     Log::error(given.model, "its command line names no model");
     return ExitInput;
@@ -118,6 +129,7 @@ static int resumeCompilation(const CompileOptions &given) {
   options.startFrom = given.startFrom;
   options.savedIR = given.model;
   options.stopAfter = given.stopAfter;
+  // The command line may have had it.
   options.printPipeline = false;
   if (!given.output.empty())
     options.output = given.output;

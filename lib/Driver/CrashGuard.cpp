@@ -10,12 +10,14 @@
 using namespace trainc;
 
 namespace {
+/// Enough for a handler, which only leaves the function.
 constexpr size_t kStackBytes = 1 << 16;
 constexpr int kOnOwnStack[] = {SIGSEGV, SIGBUS};
 } // namespace
 
 CrashGuard::CrashGuard() : stack(std::make_unique<char[]>(kStackBytes)) {
   llvm::CrashRecoveryContext::Enable();
+  // Signals that a full stack raises.
   stack_t alternative{};
   alternative.ss_sp = stack.get();
   alternative.ss_size = kStackBytes;
@@ -23,11 +25,13 @@ CrashGuard::CrashGuard() : stack(std::make_unique<char[]>(kStackBytes)) {
   for (int signal : kOnOwnStack) {
     struct sigaction action{};
     sigaction(signal, nullptr, &action);
+    // Handlers of LLVM, on our stack.
     action.sa_flags |= SA_ONSTACK;
     sigaction(signal, &action, nullptr);
   }
 }
 
+/// In the order in which they were set: the stack is not in use here.
 CrashGuard::~CrashGuard() {
   llvm::CrashRecoveryContext::Disable();
   stack_t none{};

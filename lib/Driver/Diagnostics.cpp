@@ -12,6 +12,7 @@ using namespace trainc;
 
 DiagnosticPrinter::DiagnosticPrinter(MLIRContext &context, StringRef model, Log &log)
     : context(context), model(model.str()), log(log) {
+  // Everything goes through one handler, so that it can be muted.
   id = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     if (!this->log.isMuted())
       print(diagnostic);
@@ -21,11 +22,13 @@ DiagnosticPrinter::DiagnosticPrinter(MLIRContext &context, StringRef model, Log 
 
 DiagnosticPrinter::~DiagnosticPrinter() { context.getDiagEngine().eraseHandler(id); }
 
+/// Counted even where the level hides it.
 void Log::warning(StringRef subject, const llvm::Twine &text) {
   if (StringRef kind = countWarning(); !kind.empty())
     llvm::errs() << subject << ": " << kind << ": " << showNames(text.str()) << "\n";
 }
 
+/// Errors are told at any level.
 void Log::error(StringRef subject, const llvm::Twine &text) {
   llvm::errs() << subject << ": error: " << showNames(text.str()) << "\n";
 }
@@ -40,6 +43,7 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Warning:
     kind = log.countWarning();
     break;
+  // Notes and remarks go with the level of information.
   case DiagnosticSeverity::Note:
     kind = log.shows(LogLevel::info) ? "note" : "";
     break;
@@ -52,6 +56,7 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   raw_ostream &out = llvm::errs();
   auto node = [&](Location loc, StringRef text) {
     StringRef name = getNodeName(loc);
+    // Messages of legalization name their node already.
     if (!name.empty() && !text.contains("node '"))
       out << showNames(("node '" + name + "': ").str());
   };
@@ -73,6 +78,7 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
     out << kind << ": ";
   }
   out << text << "\n";
+  // Notes follow their message, indented.
   for (Diagnostic &note : diagnostic.getNotes()) {
     out << "  note: ";
     node(note.getLocation(), note.str());

@@ -12,6 +12,7 @@ using namespace trainc;
 static void warnOfIdle(const CompileOptions &options, Log &log, StringRef option,
                        StringRef expression, ArrayRef<std::string> names, bool ofAll = true) {
   Regex regex;
+  // An expression that is none was refused before.
   if (expression.empty() || !regex.compile(expression).empty() ||
       llvm::any_of(names, [&](StringRef name) { return regex.search(name); }))
     return;
@@ -23,9 +24,11 @@ static void warnOfIdle(const CompileOptions &options, Log &log, StringRef option
 void trainc::warnOfIdleChoice(const CompileOptions &options, Log &log,
                               const LegalizeResult &legalized) {
   std::vector<std::string> names;
+  // All initializers, trained or not.
   for (const auto *list : {&legalized.trained, &legalized.excluded})
     for (const ParameterChoice &choice : *list)
       names.push_back(choice.name);
+  // Expressions that freeze are about all parameters, others about those that are trained.
   for (const ParameterGroup &group : options.groups)
     if (group.freeze)
       warnOfIdle(options, log, group.option, group.pattern, names);

@@ -11,11 +11,13 @@ using namespace trainc;
 
 void trainc::chooseOptimizer(CompileOptions &options, const ArtifactOptimizer &artifacts) {
   GraphOptions &graph = options.graph;
+  // An optimizer's model counts only if the command line names none.
   if (graph.optimizer.empty() && !artifacts.name.empty()) {
     graph.optimizer = artifacts.name;
     graph.biasCorrection = artifacts.biasCorrection;
     if (graph.betas.empty())
       graph.betas = {artifacts.beta1, artifacts.beta2};
+    // Negative and NaN mean "not given".
     if (graph.epsilon < 0)
       graph.epsilon = artifacts.epsilon;
     if (std::isnan(options.weightDecay))
@@ -27,6 +29,7 @@ void trainc::chooseOptimizer(CompileOptions &options, const ArtifactOptimizer &a
   }
   if (graph.optimizer.empty())
     graph.optimizer = "adamw";
+  assert(train::findOptimizer(graph.optimizer) && "checked when options were read");
   const train::OptimizerSpec &spec = *train::findOptimizer(graph.optimizer);
   if (graph.betas.empty())
     graph.betas = {0.9, 0.999};
@@ -36,11 +39,13 @@ void trainc::chooseOptimizer(CompileOptions &options, const ArtifactOptimizer &a
     options.weightDecay = spec.defaultWeightDecay;
   if (std::isnan(options.lr))
     options.lr = spec.defaultLr;
+  // From here on everything has a value.
   graph.clip = options.clipNorm > 0;
 }
 
 LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &options) {
   auto updates = [&](unsigned i) { return graph.getResultAttr(i, onnx::kUpdatesAttr) != nullptr; };
+  // Without updates in the graph there is nothing to object to.
   if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
       (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
        !options.graph.gradNorm && options.graph.betas.empty() && options.graph.epsilon < 0 &&
@@ -55,6 +60,8 @@ LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &
 
 llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int64_t steps) {
   const GraphOptions &graph = options.graph;
+  assert(options.graph.betas.size() == 2 && "chooseOptimizer has filled them");
+  // Both betas, also for optimizers that read only one of them.
   llvm::json::Object optimizer{
       {"name", graph.optimizer},
       {"lr", options.lr},
@@ -70,6 +77,7 @@ llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int6
   for (const ParameterGroup &group : options.groups) {
     llvm::json::Object entry{{"option", group.option},
                              {"match", llvm::json::fixUTF8(group.pattern)}};
+    // Only what a group says.
     for (auto [key, value] : {std::pair("lr_factor", group.lrFactor),
                               {"lr", group.lr},
                               {"weight_decay_factor", group.decayFactor},

@@ -18,6 +18,7 @@ using llvm::StringRef;
 
 /// "1-import.mlir"
 static std::string fileOf(StringRef phase) {
+  assert(found != std::end(kPhases) && "phases are known by name");
   const auto *found = llvm::find(kPhases, phase);
   return std::to_string(found - std::begin(kPhases) + 1) + "-" + phase.str() + ".mlir";
 }
@@ -25,6 +26,7 @@ static std::string fileOf(StringRef phase) {
 std::string Outputs::package() const {
   if (!options.output.empty())
     return options.output;
+  // The folder of artifacts may end with a slash.
   llvm::SmallString<256> path(StringRef(options.model).rtrim('/'));
   path::replace_extension(path, "tpk");
   return path.str().str();
@@ -33,6 +35,7 @@ std::string Outputs::package() const {
 /// Whether the file is a pipe with a name. Those of the shell are open already.
 static bool isPipe(StringRef path) {
   fs::file_status status;
+  // Those were opened by whoever started the program.
   return !path.starts_with("/dev/") && !path.starts_with("/proc/") && !fs::status(path, status) &&
          status.type() == fs::file_type::fifo_file;
 }
@@ -46,6 +49,7 @@ static bool isArchive(StringRef path) {
 
 /// No output is an input, or another output.
 int Outputs::claim(llvm::ArrayRef<Input> read) {
+  // From the beginning: it is asked twice, the second time with the model's files.
   roles = FileRoles();
   roles.reads(options.model, "the model");
   roles.reads(options.optimizerModel, "the optimizer's model");
@@ -58,7 +62,9 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
   for (auto &[path, role] : read)
     roles.reads(path, role);
 
+  // With the option that names each, for messages.
   std::vector<std::pair<std::string, std::string>> written;
+  // A package is written, unless something ends it before.
   const bool packs = options.stopAfter.empty() && !options.printPipeline &&
                      (options.replay.empty() || !options.output.empty());
   if (packs)
@@ -73,11 +79,13 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
       path::append(file, fileOf(phase));
       written.emplace_back(file.str(), "--save-ir");
     }
+  // A mistake that is made often: the wrong program.
   if (packs && options.output.empty() && package() == options.model && isArchive(options.model)) {
     Log::error(options.model, "this is a package, which trainc-run trains: trainc-run '" +
                                   options.model + "'; trainc compiles ONNX models");
     return ExitInput;
   }
+  // Inputs first, then outputs one after the other: two outputs are told, too.
   for (auto &[path, option] : written) {
     if (isPipe(path)) {
       Log::error("trainc", option + " would write to '" + path +
@@ -97,6 +105,7 @@ int Outputs::check() {
     return code;
   std::string output = package();
   StringRef folder = path::parent_path(output);
+  // Tried now: a compilation takes long.
   std::error_code code = fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write);
   bool writes = options.stopAfter.empty() && options.replay.empty() && !options.printPipeline;
   if (code && writes)
@@ -111,6 +120,7 @@ int Outputs::check() {
 }
 
 int Outputs::open(mlir::MLIRContext &context, llvm::ArrayRef<Input> read) {
+  // Once more, with what the import has read.
   if (int code = claim(read))
     return code;
   std::error_code code;
@@ -119,6 +129,7 @@ int Outputs::open(mlir::MLIRContext &context, llvm::ArrayRef<Input> read) {
     if (code)
       return checkWritten("cannot write '" + options.remarks + "': " + code.message());
   }
+  // Texts of all decisions come at the end, or one by one.
   if (options.explain == Explain::Summary)
     summary.emplace();
   if (options.explain != Explain::Nothing || remarks)
@@ -131,6 +142,7 @@ int Outputs::close(int code) {
   if (summary) {
     std::string text;
     llvm::raw_string_ostream stream(text);
+    // Names in it come from files.
     summary->print(stream);
     llvm::errs() << trainrt::shownLines(text);
   }
@@ -140,6 +152,7 @@ int Outputs::close(int code) {
   if (!problem.empty())
     problem = "cannot write '" + options.remarks + "': " + problem;
   int written = checkWritten(problem);
+  // The first failure is the one that is told.
   return code ? code : written;
 }
 
@@ -159,5 +172,6 @@ int Outputs::saveIR(StringRef name, llvm::function_ref<void(llvm::raw_ostream &)
 }
 
 int Outputs::savePhase(StringRef phase, llvm::function_ref<void(llvm::raw_ostream &)> print) const {
+  // Phases without IR save nothing.
   return llvm::is_contained(kPhases, phase) ? saveIR(fileOf(phase), print) : ExitSuccess;
 }

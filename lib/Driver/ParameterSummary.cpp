@@ -20,12 +20,14 @@ ParameterSummary::ParameterSummary(func::FuncOp forward) {
       continue;
     Type element = getElementType(argument);
     const int64_t stored = getNumElements(argument.getType()).getConstant().value_or(0);
+    // Scales and codes of others: no parameters of their own.
     if (forward.getArgAttr(i, kPartOfAttr)) {
       bytesAfter += stored * getElementBytes(element);
       continue;
     }
     int64_t values = stored;
     if (auto how = forward.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {
+      assert(how.getAs<ArrayAttr>("shape") && "as the pass writes it");
       values = 1;
       for (auto size : how.getAs<ArrayAttr>("shape").getAsRange<IntegerAttr>())
         values *= size.getInt();
@@ -34,6 +36,7 @@ ParameterSummary::ParameterSummary(func::FuncOp forward) {
       bytesBefore += values * getElementBytes(how.getAs<TypeAttr>("dtype").getValue());
       bytesAfter += stored * getElementBytes(element);
     }
+    // Values as the model has them, not codes.
     elements += values;
     if (forward.getArgAttr(i, kTrainableAttr)) {
       ++trained;
@@ -46,6 +49,7 @@ ParameterSummary::ParameterSummary(func::FuncOp forward) {
 std::string ParameterSummary::text() const {
   std::string text;
   llvm::raw_string_ostream out(text);
+  assert(trainedElements <= elements && "a part of all");
   out << "of " << elements << " parameters " << trainedElements << " are trained ("
       << llvm::format("%.2g", elements ? 100. * trainedElements / elements : 0.)
       << " %) and saved, " << formatBytes(trainedBytes);
@@ -59,9 +63,11 @@ void trainc::reportGroups(ArrayRef<GroupDecision> decisions, Log &log) {
   llvm::MapVector<StringRef, unsigned> counts;
   for (const GroupDecision &decision : decisions)
     ++counts[decision.text];
+  // All without a group: nothing to tell.
   if (counts.size() < 2 && counts.contains(""))
     return;
   constexpr size_t kMost = 8;
+  // In the order of parameters, up to some.
   size_t told = 0;
   for (auto [text, count] : counts) {
     if (text.empty())
@@ -79,6 +85,7 @@ void trainc::reportGroups(ArrayRef<GroupDecision> decisions, Log &log) {
 void trainc::reportParameters(ModuleOp module, const CompileOptions &options,
                               const LegalizeResult &legalized, Log &log) {
   const ParameterSummary summary(module.lookupSymbol<func::FuncOp>("forward"));
+  // With adapters everything else is frozen.
   if (auto lora = module->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
     log.info() << "trains " << summary.trained << " parameters (" << summary.trainedElements
                << " elements), of " << lora.getAs<ArrayAttr>("modules").size()
@@ -93,6 +100,7 @@ void trainc::reportParameters(ModuleOp module, const CompileOptions &options,
     else
       log.info() << "trains " << legalized.trained.size() << " parameters (" << elements
                  << " elements) to minimise '" << trainrt::shown(legalized.loss) << "'\n";
+    // Each with its reason: silence would hide mistakes.
     for (const ParameterChoice &choice : legalized.excluded)
       log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ")
                  << trainrt::shown(choice.name) << " (" << choice.reason << ")\n";

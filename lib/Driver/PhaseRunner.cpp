@@ -13,9 +13,11 @@ using namespace mlir;
 using namespace trainc;
 
 std::string PhaseRunner::guarded(StringRef phase, llvm::function_ref<void()> work) {
+  // The timer is stopped even where the work crashes.
   c.timer = c.rootTimer.nest(phase);
   std::string signal = guard.run(work);
   c.timer.stop();
+  // Once crashed, nothing of the compilation is destroyed.
   crashed |= !signal.empty();
   return signal;
 }
@@ -24,6 +26,7 @@ std::optional<int> PhaseRunner::run(StringRef phase, llvm::function_ref<int()> w
                                     BuildPipeline build) {
   const double begin = c.seconds();
   // The program is written from what codegen has begun with.
+  // Kept for a reproducer.
   if (c.module && phase != "package")
     before = c.module->clone();
   int code = ExitSuccess;
@@ -32,12 +35,14 @@ std::optional<int> PhaseRunner::run(StringRef phase, llvm::function_ref<int()> w
       c.options.onPhase(phase, nullptr);
     code = work();
   });
+  // In this order: a crash says nothing of its code.
   if (!signal.empty())
     return reportFault(phase, "crashed (" + signal + ")", build);
   if (code == ExitInternal)
     return reportFault(phase, "failed", build);
   if (code)
     return code;
+  // Walking costs, so only where it is told.
   if (c.log.shows(LogLevel::debug) && c.module) {
     int64_t ops = 0;
     c.module->walk([&](Operation *) { ++ops; });
@@ -49,12 +54,14 @@ std::optional<int> PhaseRunner::run(StringRef phase, llvm::function_ref<int()> w
 
 std::optional<int> PhaseRunner::finish(StringRef phase) {
   const CompileOptions &options = c.options;
+  // Phases before saved IR are not the user's business.
   if (!c.precedesSavedIR(phase)) {
     if (int code = c.outputs.savePhase(phase, [&](raw_ostream &out) {
           printSavedIR(*c.module, options.arguments, options.target->spell(options.processors),
                        out);
         }))
       return code;
+    // Behind the files, which may show why.
     if (unsigned count = c.log.promotedWarnings()) {
       Log::error(options.model,
                  llvm::Twine(count) +
@@ -74,18 +81,22 @@ static bool mayRefuse(StringRef phase) { return phase == "graph"; }
 
 int PhaseRunner::reportFault(StringRef phase, std::string fault, BuildPipeline build) {
   Reproducer reproducer{phase == "package" ? "codegen" : phase.str(), fault, "", {}};
+  // The IR with which the phase began.
   OwningOpRef<ModuleOp> ir = std::move(before);
   std::string pass;
+  // Passes run again, one at a time, to find the one.
   if (build && ir) {
     c.log.mute(true);
     FailingPass found = findFailingPass(*ir, build, guard);
     c.log.mute(false);
     const bool isCheck = StringRef(found.pipeline).contains("(verify-");
+    // Errors of passes are the model's fault there, except those of checks.
     if (found.kind == FailingPass::Reported && c.printer.errors() && mayRefuse(phase) && !isCheck)
       return ExitInput;
     crashed |= found.kind == FailingPass::Crashed;
     if (found.kind == FailingPass::BrokenIR)
       reproducer.fault = fault = "made invalid IR";
+    // From the failing pass on, else all of the phase.
     if (found.module) {
       ir = std::move(found.module);
       reproducer.pipeline = found.pipeline;
@@ -103,6 +114,7 @@ int PhaseRunner::reportFault(StringRef phase, std::string fault, BuildPipeline b
     llvm::errs() << "trainc: note: please report it with the model: there is no IR of it yet\n";
     return ExitInternal;
   }
+  // Everything that decides, and no paths that this machine has alone.
   reproducer.arguments = c.options.arguments;
   // Not the device that this machine has.
   reproducer.arguments.push_back("--target=" + c.options.target->spell(c.options.processors));

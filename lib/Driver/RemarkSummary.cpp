@@ -13,15 +13,18 @@ using llvm::StringRef;
 static constexpr size_t kTold = 5;
 
 /// The text with N for each number and '' for each quoted name.
+/// Equal for decisions that differ in names and numbers only.
 static std::string shapeOf(StringRef text) {
   std::string shape;
   for (size_t i = 0; i < text.size(); ++i) {
+    // An unpaired quote is a letter like others.
     if (text[i] == '\'')
       if (size_t end = text.find('\'', i + 1); end != StringRef::npos) {
         shape += "''";
         i = end;
         continue;
       }
+    // A row of digits is one number.
     if (!llvm::isDigit(text[i]))
       shape += text[i];
     else if (shape.empty() || shape.back() != 'N')
@@ -32,9 +35,11 @@ static std::string shapeOf(StringRef text) {
 
 void RemarkSummary::add(StringRef pass, StringRef kind, StringRef node, StringRef text) {
   ++remarks;
+  // Sorted by pass, as maps are.
   Pass &entry = passes[pass.str()];
   ++entry.kinds[kind.str()];
   Decision &decision = entry.decisions[(kind + "\x01" + shapeOf(text)).str()];
+  // The first stands for all.
   if (!decision.count++) {
     decision.kind = kind.str();
     decision.node = node.str();
@@ -51,6 +56,7 @@ void RemarkSummary::print(llvm::raw_ostream &out) const {
         pass.kinds, out, [&](const auto &kind) { out << " " << kind.second << " " << kind.first; },
         ",");
     out << "\n";
+    // Frequent ones first; equal ones by their text.
     std::vector<const Decision *> decisions;
     for (auto &[shape, decision] : pass.decisions)
       decisions.push_back(&decision);

@@ -21,11 +21,13 @@ public:
   RemarkWriter(bool all, raw_ostream *json, RemarkSummary *summary, Log &log)
       : all(all), json(json), summary(summary), log(log) {}
 
+  /// Called for every decision; cheap where nobody listens.
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     if (!log.showsRemarks())
       return;
     if (all)
       writeText(remark);
+    // Without metrics: decisions with other numbers are the same.
     if (summary)
       summary->add(remark.getCategoryName(), StringRef(remark.getRemarkTypeString()).lower(),
                    getNodeName(remark.getLocation()), textOf(remark, /*metrics=*/false));
@@ -39,6 +41,7 @@ private:
     StringRef node = getNodeName(remark.getLocation());
     if (!node.empty())
       text += "node '" + trainrt::shown(node) + "': ";
+    assert(!text.empty() && "it names its pass");
     text += textOf(remark, /*metrics=*/true);
     llvm::errs() << trainrt::shownLines(text) << "\n";
   }
@@ -46,6 +49,7 @@ private:
   static std::string textOf(const remark::detail::Remark &remark, bool metrics) {
     std::string text;
     for (const auto &arg : remark.getArgs()) {
+      // Known parts are text, others are metrics with their name.
       bool isText = llvm::any_of(kTexts, [&](auto &names) { return names[0] == arg.key; });
       if (isText || metrics)
         text += (text.empty() ? "" : "; ") + (isText ? "" : arg.key + " = ") + arg.val;
@@ -57,9 +61,11 @@ private:
     llvm::json::Object object{{"pass", remark.getCategoryName()},
                               {"kind", remark.getRemarkTypeString().lower()},
                               {"name", remark.getRemarkName()}};
+    // MLIR's placeholder for none.
     if (StringRef function = remark.getFunction(); !function.starts_with("<"))
       object["function"] = function;
     SmallVector<StringRef> names;
+    // A fused op has several nodes.
     collectNodeNames(remark.getLocation(), names);
     llvm::json::Array nodes;
     for (StringRef name : names)
@@ -68,6 +74,7 @@ private:
     llvm::json::Object metrics;
     for (const auto &arg : remark.getArgs()) {
       const auto *text = llvm::find_if(kTexts, [&](auto &names) { return names[0] == arg.key; });
+      // Metrics stay texts: what they count differs by pass.
       (text == std::end(kTexts) ? metrics[arg.key] : object[(*text)[1]]) =
           llvm::json::fixUTF8(arg.val);
     }

@@ -12,6 +12,7 @@ using namespace trainc;
 
 int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterface &interface,
                          const CompileOptions &options, const Outputs &outputs, Log &log) {
+  // The same for both, so that they compare.
   auto make = [&](ModuleOp module) {
     MemoryReport report(module, interface, *options.target, options.accumulate,
                         options.embedWeights);
@@ -21,14 +22,17 @@ int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterfac
   };
   MemoryReport report = make(planned);
   std::optional<MemoryReport> baseline;
+  assert(!report.baseline && "compared once");
   if (plain)
     report.baseline = &baseline.emplace(make(plain));
   report.model = llvm::sys::path::filename(options.model).str();
   report.device = options.target->getMemoryHere();
   report.deviceName = options.target->traits.device.str();
+  // By the ending of the file's name.
   if (options.report != "text") {
     StringRef file = options.report;
     const bool isPage = file.ends_with(".html") || file.ends_with(".htm");
+    // A curve has numbers only.
     if (std::string missing = missingSizes(report.sizes); isPage && !missing.empty())
       return outputs.checkWritten("--report=" + options.report + ": the curve " + missing);
     auto print = isPage                    ? printMemoryHtml
@@ -39,6 +43,7 @@ int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterfac
       return outputs.checkWritten(problem);
     log.info() << "wrote " << trainrt::shown(options.report) << "\n";
   }
+  // The text is printed in any case.
   std::string text;
   llvm::raw_string_ostream stream(text);
   printMemoryText(report, stream);

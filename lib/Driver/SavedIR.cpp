@@ -16,9 +16,11 @@ using namespace trainc;
 
 void trainc::printSavedIR(ModuleOp module, ArrayRef<std::string> arguments,
                           const std::string &target, raw_ostream &out) {
+  // The attribute is there while it is printed only.
   SmallVector<Attribute> words;
   for (const std::string &word : arguments)
     words.push_back(StringAttr::get(module.getContext(), word));
+  // The last --target counts: a device of this machine is spelled out.
   words.push_back(StringAttr::get(module.getContext(), "--target=" + target));
   module->setAttr(kCommandLineAttr, ArrayAttr::get(module.getContext(), words));
   module->print(out, OpPrintingFlags().enableDebugInfo());
@@ -28,6 +30,7 @@ void trainc::printSavedIR(ModuleOp module, ArrayRef<std::string> arguments,
 
 static LogicalResult verifyPhase(ModuleOp module, StringRef phase) {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  // One check, no verification of everything else.
   pm.enableVerifier(false);
   pm.addPass(createVerifyPass(phase));
   return pm.run(module);
@@ -41,6 +44,7 @@ int trainc::checkSavedIR(StringRef path, StringRef phase, Log &log,
   }
   DialectRegistry registry;
   registerAllDialects(registry);
+  // Its own context goes with everything that was read.
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer(context, path, log);
@@ -49,6 +53,7 @@ int trainc::checkSavedIR(StringRef path, StringRef phase, Log &log,
     Log::error(path, "it is not IR that --save-ir has written");
     return ExitInput;
   }
+  // Which phase it is of instead, for the message.
   if (failed(verifyPhase(*module, phase))) {
     log.mute(true);
     const auto *other = llvm::find_if(
@@ -60,6 +65,7 @@ int trainc::checkSavedIR(StringRef path, StringRef phase, Log &log,
     return ExitInput;
   }
   auto words = (*module)->getAttrOfType<ArrayAttr>(kCommandLineAttr);
+  // Strings, at least the target.
   if (!words || words.empty() || !llvm::all_of(words, llvm::IsaPred<StringAttr>)) {
     Log::error(path, "its module does not tell the command line that it was made with (" +
                          kCommandLineAttr + ", strings): the files of --save-ir do, and those " +
@@ -73,6 +79,7 @@ int trainc::checkSavedIR(StringRef path, StringRef phase, Log &log,
 
 OwningOpRef<ModuleOp> trainc::readSavedIR(StringRef path, MLIRContext &context) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
+  // It has been read already, and would be saved again.
   if (module)
     (*module)->removeAttr(kCommandLineAttr);
   return module;

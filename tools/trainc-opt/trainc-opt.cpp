@@ -11,6 +11,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   trainc::registerAllDialects(registry);
+  // Pipelines by name, as docs have them.
   trainc::registerAllPasses();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "trainc's optimizer driver\n", registry);

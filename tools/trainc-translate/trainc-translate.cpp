@@ -28,6 +28,7 @@ enum class Translation { ImportONNX, DumpPackage, ListOperators };
 /// The text; what is read besides the input is added to `files`.
 LogicalResult translate(Translation translation, StringRef input, trainc::FileRoles &files,
                         raw_ostream &out) {
+  // Its own reader, without IR.
   if (translation == Translation::DumpPackage)
     return trainc::dumpPackage(input, out, llvm::errs());
   if (translation == Translation::ListOperators) {
@@ -46,6 +47,7 @@ LogicalResult translate(Translation translation, StringRef input, trainc::FileRo
   OwningOpRef<ModuleOp> module = trainc::importONNX(input, context, imported);
   if (!module || failed(verify(*module)))
     return failure();
+  // Weights are read where they are, so that no output may be one.
   for (const std::string &file : imported.weightFiles) {
     llvm::SmallString<256> path(imported.folder);
     llvm::sys::path::append(path, file);
@@ -69,16 +71,19 @@ int main(int argc, char **argv) {
   registerAsmPrinterCLOptions();
   trainc::endOnSignals();
   cl::ParseCommandLineOptions(argc, argv, "trainc translation tool\n");
+  // Listing needs no input.
   if (input.empty() && translation != Translation::ListOperators) {
     llvm::errs() << "trainc-translate: error: no input file is given\n";
     return 2;
   }
   trainc::FileRoles files;
   files.reads(input, "the input");
+  // Into memory first: an output appears only if all went well.
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (failed(translate(translation, input, files, stream)))
     return 1;
+  // Standard output is nobody's file.
   if (output == "-") {
     llvm::outs() << text;
     return 0;

@@ -5,6 +5,7 @@
 #include "trainc/Support/Temporaries.h"
 
 int main(int argc, char **argv) {
+  // Before any temporary file.
   trainc::endOnSignals();
   trainc::CompileOptions options;
   if (std::optional<int> code = trainc::parseCommandLine(argc, argv, options))

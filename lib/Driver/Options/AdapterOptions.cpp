@@ -19,6 +19,7 @@ AdapterOptions::AdapterOptions(CLI::App &app, CompileOptions &options) : OptionG
       add("--fuse-lora", fuseLora, "KIND,...",
           "kinds of projections whose low-rank branches share matmuls with each "
           "other and with the base (default mlp,qkv,o)")
+          // Only with branches there is anything to fuse.
           ->needs(loraOption);
   app.add_flag("--no-fuse-lora", noFuseLora, "every low-rank branch has matmuls of its own")
       ->needs(loraOption)
@@ -42,6 +43,7 @@ void AdapterOptions::read() {
   };
   if (has("--lora"))
     read("--lora", parseLoraOptions(lora, options.graph.lora.emplace()));
+  // An empty list, and the default otherwise.
   if (noFuseLora)
     options.graph.lora->fuse.clear();
   if (has("--fuse-lora"))

@@ -19,6 +19,7 @@ constexpr llvm::StringLiteral kLoraKeys[] = {"r",    "alpha",    "dropout", "tar
 
 /// Whether a setting begins here: a key, then what may follow one.
 bool beginsSetting(StringRef text) {
+  // A key alone is a flag.
   return llvm::any_of(kLoraKeys, [&](StringRef key) {
     StringRef rest = text;
     return rest.consume_front(key) && (rest.empty() || StringRef("=[,").contains(rest.front()));
@@ -29,6 +30,7 @@ bool beginsSetting(StringRef text) {
 llvm::SmallVector<StringRef> splitSettings(StringRef text) {
   llvm::SmallVector<StringRef> settings;
   size_t begin = 0;
+  // Commas inside of an expression belong to it.
   for (size_t i = 0; i < text.size(); ++i)
     if (text[i] == ',' && beginsSetting(text.substr(i + 1))) {
       settings.push_back(text.slice(begin, i));
@@ -50,6 +52,7 @@ StringRef unknownSetting(StringRef setting) {
   return {};
 }
 
+/// Empty if it is one.
 std::string checkExpression(StringRef expression) { return Regex().compile(expression); }
 
 /// With any other number the branch has no effect, or none that is a number.
@@ -60,6 +63,7 @@ std::string checkAlpha(double alpha, StringRef text) {
 }
 
 std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
+  // A typing error in a key would become part of the expression before it.
   StringRef unknown = unknownSetting(setting);
   const std::string expected =
       "expected r=N, alpha=F, dropout=F, targets=REGEX, r[REGEX]=N, alpha[REGEX]=F, rslora, "
@@ -79,8 +83,10 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
     options.existing = true;
     return {};
   }
+  // "r[REGEX]=N": the bracket comes before the sign.
   size_t bracket = setting.find('['), equal = setting.find('=');
   if (bracket < equal) {
+    // The last bracket, as expressions may have some.
     size_t end = setting.rfind("]=");
     StringRef key = setting.take_front(bracket);
     double number;
@@ -93,11 +99,13 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
     if (key == "alpha")
       if (std::string problem = checkAlpha(number, setting.substr(end + 2)); !problem.empty())
         return problem;
+    // As the pass takes it: number first, since expressions may have any character.
     (key == "r" ? options.rankPattern : options.alphaPattern)
         .push_back((setting.substr(end + 2) + "=" + expression).str());
     return checkExpression(expression);
   }
   auto [key, value] = setting.split('=');
+  // All others have a value.
   if (equal == StringRef::npos || value.empty())
     return expected;
   if (key == "targets") {
@@ -112,6 +120,7 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
     options.bias = value.str();
     return value == "none" || value == "all" || value == "lora_only" ? "" : expected;
   }
+  // Whole numbers, then real ones.
   if (key == "r")
     return value.getAsInteger(10, options.rank) || options.rank < 1
                ? "r must be a whole number above 0, not '" + value.str() + "'"
@@ -119,6 +128,7 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
   double number;
   if (value.getAsDouble(number) || (key != "alpha" && key != "dropout"))
     return expected;
+  // Also false for NaN.
   if (key == "dropout" && !(number >= 0 && number < 1))
     return "dropout must be in [0, 1), not " + value.str();
   if (key == "alpha")
@@ -134,6 +144,7 @@ std::string trainc::parseLoraOptions(const std::string &text, LoraOptions &optio
   for (StringRef setting : settings)
     if (std::string problem = parseLoraSetting(setting, options); !problem.empty())
       return problem;
+  // Once all settings are known.
   for (StringRef setting : settings)
     if (options.existing && setting != "existing" && setting != "rslora" &&
         !setting.starts_with("save=") && !setting.starts_with("bias="))
@@ -145,6 +156,7 @@ std::string trainc::parseLoraOptions(const std::string &text, LoraOptions &optio
 }
 
 std::string trainc::parseFusedKinds(const std::string &text, std::vector<std::string> &kinds) {
+  // The default is replaced.
   kinds.clear();
   for (StringRef kind : llvm::split(text, ',')) {
     if (kind != "mlp" && kind != "qkv" && kind != "o")
@@ -159,6 +171,7 @@ std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOption
   options.format = format.str();
   if (format != "nf4" && format != "fp4" && format != "int8")
     return "expected nf4, fp4 or int8, got '" + format.str() + "'";
+  // An expression may have colons: skip= takes the rest.
   while (!rest.empty()) {
     if (rest.consume_front("skip=")) {
       options.skip = rest.str();
@@ -166,6 +179,7 @@ std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOption
     }
     StringRef setting;
     std::tie(setting, rest) = rest.split(':');
+    // Rows are its blocks.
     if (format == "int8")
       return "int8 has a scale for each row: it takes skip=REGEX only, not '" + setting.str() + "'";
     if (setting == "double") {
@@ -182,6 +196,7 @@ std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOption
              "'";
     }
   }
+  // One of both.
   if (options.doubled && options.scaleType != "f32")
     return "double stores scales in 8 bits: it does not go with absmax=" + options.scaleType;
   return {};

@@ -40,10 +40,12 @@ public:
 
   std::optional<int> parse(int argc, const char *const *argv) {
     try {
+      // Before the parser, which would take one for the other.
       checkValues(argc, argv);
       app.parse(argc, argv);
       check();
       read();
+      // Help and version.
     } catch (const CLI::Success &done) {
       return app.exit(done, std::cout, std::cerr);
     } catch (const CLI::ExtrasError &) {
@@ -51,6 +53,7 @@ public:
     } catch (const CLI::ParseError &error) {
       return fail(error.what());
     }
+    // As they were given, for the package and saved IR.
     options.arguments.assign(argv + 1, argv + argc);
     return std::nullopt;
   }
@@ -62,6 +65,7 @@ private:
       set_version_flag("--version", "trainc " TRAINC_VERSION)->group("Help");
       get_help_ptr()->group("Help");
       formatter(std::make_shared<trainrt::run::HelpFormatter>(kHead));
+      // Options are repeated by scripts: the last one counts.
       option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }
   };
@@ -69,6 +73,7 @@ private:
   /// Options of the interface that this version lacks: refused by name, and not in the help.
   void addRefused() {
     for (const char *name :
+         // Whatever follows: the name is enough to refuse it.
          {"--fetch", "--attention-dropout", "--tune", "--tuning-file", "--cache-dir"}) {
       auto note = [this, name](const std::vector<std::string> &) {
         refused = name;
@@ -86,11 +91,13 @@ private:
   /// What is said of an argument that is no option and no value.
   std::string unexpected() const {
     const std::vector<std::string> rest = app.remaining();
+    // An option that is unknown explains what remains of its value, too.
     auto named = llvm::find_if(rest, [](const std::string &text) { return text[0] == '-'; });
     if (named == rest.end())
       return "'" + rest.front() + "' is one argument too many: the model is '" + options.model +
              "'";
     const std::string name = named->substr(0, named->find('='));
+    // Hidden options are not suggested.
     std::vector<std::string> names;
     for (const CLI::Option *option : app.get_options())
       for (const std::string &known : option->get_lnames())
@@ -109,6 +116,7 @@ private:
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       const CLI::Option *option = find(argument);
+      // Values and files.
       if (!option)
         continue;
       const bool isFlag = option->get_items_expected_min() == 0;
@@ -165,6 +173,7 @@ private:
 
 } // namespace
 
+/// What a target is able to do decides on options that nobody gave.
 void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
   options.target = choice.target;
   options.processors = choice.processors;

@@ -7,6 +7,7 @@ using namespace trainc;
 
 FileOptions::FileOptions(CLI::App &app, CompileOptions &options) : OptionGroup(app, options) {
   group("Model and package");
+  // No file has to exist yet: saved IR has a model, too.
   app.add_option("model", options.model, "MODEL.onnx");
   add("-o,--output", options.output, "FILE", "package to write (default: MODEL.tpk)");
   add("--optimizer-model", options.optimizerModel, "FILE",
@@ -19,5 +20,6 @@ FileOptions::FileOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
                "the package does not tell this command line");
   add("--sign", options.signKey, "KEY",
       "sign the package with this Ed25519 key (openssl genpkey -algorithm ed25519)")
+      // A key that is missing is told before everything else.
       ->check(CLI::ExistingFile);
 }

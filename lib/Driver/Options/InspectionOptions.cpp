@@ -17,8 +17,10 @@ static constexpr llvm::StringLiteral kInspection[] = {
 
 /// What is wrong with the name of a phase; "" if nothing is.
 static std::string checkPhase(const std::string &name, llvm::ArrayRef<llvm::StringLiteral> phases) {
+  assert(!phases.empty() && "there are phases");
   if (llvm::is_contained(phases, llvm::StringRef(name)))
     return "";
+  // With the nearest name, if any is near.
   return "expected " + llvm::join(phases.drop_back(), ", ") + " or " + phases.back().str() +
          ", got '" + name + "'" + suggestion(name, {phases.begin(), phases.end()});
 }
@@ -30,6 +32,7 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
       "error|warning|info|debug: what is told on standard error (default: "
       "TRAINC_LOG_LEVEL, else info)");
   app.add_flag("--warnings-as-errors", options.warningsAsErrors, "a warning ends the compilation");
+  // Without a value it is the summary.
   app.add_flag("--explain{summary}", explainKind,
                "say what the passes did and why not: a summary by pass; all: every "
                "decision with its node")
@@ -44,6 +47,7 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
   add("--start-from", options.startFrom, "PHASE",
       "import|legalize|graph|schedule: the model is a file of --save-ir, the IR "
       "after this phase; goes on from there, with the command line in it")
+      // The last phase has nothing behind it.
       ->check([](const std::string &text) {
         return checkPhase(text, llvm::ArrayRef(kPhases).drop_back());
       });
@@ -60,6 +64,7 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
 /// Refuses other options than those of inspection and `own`, "OPTION does not go with WITH".
 static void allowOnly(const CLI::App &app, llvm::ArrayRef<llvm::StringLiteral> own,
                       const std::string &with) {
+  // What was given, whatever its value is.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name =
         option->get_lnames().empty() ? option->get_name() : "--" + option->get_lnames().front();
@@ -76,6 +81,7 @@ void InspectionOptions::checkReplayed() const {
 void InspectionOptions::checkResumed() const {
   allowOnly(app, {"model", "--start-from", "--stop-after"},
             "--start-from, which takes the command line from the IR");
+  // In the order of the phases.
   if (has("--stop-after") &&
       llvm::find(kPhases, options.stopAfter) <= llvm::find(kPhases, options.startFrom))
     throw CLI::ValidationError("--stop-after", options.stopAfter + " is over: --start-from " +
@@ -85,12 +91,14 @@ void InspectionOptions::checkResumed() const {
 
 void InspectionOptions::check() {
   std::string problem;
+  // The option, else the environment.
   if (auto chosen = trainrt::run::chooseLogLevel(logLevel, "TRAINC_LOG_LEVEL", problem))
     options.logLevel = *chosen;
   else
     throw CLI::ParseError(problem, ExitUsage);
   if (has("--start-from"))
     checkResumed();
+  // Either of both has its command line in a file.
   if (has("--replay"))
     checkReplayed();
   else if (options.model.empty())

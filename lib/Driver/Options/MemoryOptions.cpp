@@ -9,6 +9,7 @@
 
 using namespace trainc;
 
+/// Whether activations could be somewhere else.
 static bool hasMemory(const TargetTraits &target) { return target.memory.isSeparate; }
 
 MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGroup(app, options) {
@@ -18,6 +19,7 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
       "layers), level:2, PATTERN:TYPE:COUNT,..., a JSON file of these, or list")
       ->check([](const std::string &text) {
         RecomputeConfig config;
+        // A file is read by the pass.
         if (text.empty())
           return std::string("expected level:N, PATTERN:TYPE:COUNT,..., a file or list");
         return text == "list" || !isRecomputeConfig(text) ? "" : parseRecomputeConfig(text, config);
@@ -25,6 +27,7 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
   add("--memory-budget", options.memoryBudget, "SIZE",
       "choose what is rematerialized so that a step fits: SIZE (40GB) of all memory, a fraction "
       "(0.5) of activations and temporaries, or fit[:SIZE] to find the batch")
+      // Two ways to the same end.
       ->excludes("--recompute")
       ->check([](const std::string &text) {
         MemoryBudget budget;
@@ -49,6 +52,7 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
       "share of tokens that are not padding, and of rows that have a label, for which --report, "
       "--memory-budget and --offload have their numbers (default 1: all)")
       ->check(number(/*zero=*/false))
+      // Both ends: above 0, at most 1.
       ->check(CLI::Range(0., 1.));
 }
 
@@ -59,13 +63,16 @@ void MemoryOptions::check() const {
 
 void MemoryOptions::read() {
   options.offload.enabled = has("--offload");
+  // Other options of it need it.
   if (!options.offload.enabled)
     return;
+  assert(options.target && "the target is read first");
   const TargetTraits &traits = options.target->traits;
   checkTarget("--offload", traits, hasMemory,
               "on " + traits.phrase.str() +
                   " activations are in the host's memory already; --recompute and "
                   "--memory-budget need less of it");
+  // Bytes, in powers of ten or two.
   if (offloadLimit != "all") {
     std::optional<int64_t> bytes = parseByteSize(offloadLimit);
     if (!bytes)

@@ -25,11 +25,13 @@ ModelOptions::ModelOptions(CLI::App &app, CompileOptions &options) : OptionGroup
 void ModelOptions::read() {
   for (const std::string &dim : dims)
     options.legalize.dims.push_back(parseDim(dim));
+  // The largest sizes are also what schedules are made for.
   for (const DimBound &dim : options.legalize.dims)
     if (dim.max)
       options.schedule.largestSizes.emplace_back(dim.name, *dim.max);
   for (const std::string &token : padTokens)
     options.padTokens.push_back(parsePadToken(token));
+  // Absent: as the graph says.
   if (!dropout.empty())
     options.legalize.dropout = dropout == "on" ? DropoutMode::On : DropoutMode::Off;
   if (!batchNorm.empty())

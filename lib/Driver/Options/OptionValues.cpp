@@ -15,6 +15,7 @@ std::vector<double> trainc::parseNumbers(const std::string &option, const std::s
   while (std::getline(stream, part, ',')) {
     try {
       size_t used = 0;
+      // "1x" is no number, though it begins as one.
       numbers.push_back(std::stod(part, &used));
       if (used != part.size())
         throw std::invalid_argument(part);
@@ -22,6 +23,7 @@ std::vector<double> trainc::parseNumbers(const std::string &option, const std::s
       throw CLI::ValidationError(option, "'" + part + "' is not a number");
     }
   }
+  // Neither more nor fewer.
   if (numbers.size() != count)
     throw CLI::ValidationError(option, "expected " + std::to_string(count) + " numbers, got '" +
                                            text + "'");
@@ -35,6 +37,7 @@ void trainc::checkRegex(const std::string &option, const std::string &pattern) {
 }
 
 CLI::Validator trainc::number(bool zero) {
+  // strtod takes spaces and "inf", too.
   return CLI::Validator(
       [zero](std::string &text) -> std::string {
         const char *start = text.c_str();
@@ -48,12 +51,14 @@ CLI::Validator trainc::number(bool zero) {
 }
 
 DimBound trainc::parseDim(const std::string &text) {
+  // Names of sizes may have any other character.
   size_t equal = text.find('=');
   if (equal == std::string::npos || equal == 0)
     throw CLI::ValidationError("--dim", "expected NAME=N or NAME=MIN..MAX, got '" + text + "'");
   DimBound bound;
   bound.name = text.substr(0, equal);
   std::string range = text.substr(equal + 1);
+  // One number stands for both ends.
   size_t dots = range.find("..");
   auto parse = [&](const std::string &number) {
     int64_t value = 0;
@@ -67,6 +72,7 @@ DimBound trainc::parseDim(const std::string &text) {
   };
   bound.min = parse(range.substr(0, dots));
   bound.max = dots == std::string::npos ? bound.min : parse(range.substr(dots + 2));
+  // A size of 0 would make every tensor empty.
   if (bound.min < 1 || *bound.max < bound.min)
     throw CLI::ValidationError("--dim", "'" + text + "' is an empty range: sizes are at least 1");
   return bound;
@@ -74,6 +80,7 @@ DimBound trainc::parseDim(const std::string &text) {
 
 PadToken trainc::parsePadToken(const std::string &text) {
   PadToken token;
+  // The last sign: names of inputs may have any character.
   size_t equal = text.rfind('=');
   std::string value = equal == std::string::npos ? text : text.substr(equal + 1);
   if (equal != std::string::npos)
@@ -95,6 +102,7 @@ std::vector<std::pair<std::string, double>> trainc::parseLrScale(const std::stri
   std::stringstream stream(text);
   std::string part;
   while (std::getline(stream, part, ',')) {
+    // The last one: an expression may have one, too.
     size_t equal = part.rfind('=');
     if (equal == std::string::npos)
       throw CLI::ValidationError("--lr-scale", "expected REGEX=FACTOR, got '" + part + "'");
@@ -112,6 +120,7 @@ static void parseRate(const std::string &setting, const std::string &value,
   const std::string digits = value.substr(0, value.size() - isFactor);
   const char *start = digits.c_str();
   char *end = nullptr;
+  // NaN and infinite ones are none.
   const double parsed = std::strtod(start, &end);
   if (end == start || *end || !std::isfinite(parsed) || parsed < 0)
     throw CLI::ValidationError("--group", "'" + setting +
@@ -123,6 +132,7 @@ static void parseRate(const std::string &setting, const std::string &value,
 ParameterGroup trainc::parseGroup(const std::string &text) {
   ParameterGroup group;
   group.option = "--group";
+  // The last colon: an expression may have some.
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
     throw CLI::ValidationError("--group", "expected 'REGEX: SETTING,...', got '" + text + "'");
@@ -131,6 +141,7 @@ ParameterGroup trainc::parseGroup(const std::string &text) {
   std::stringstream stream(text.substr(colon + 1));
   std::string part;
   while (std::getline(stream, part, ',')) {
+    // Spaces around settings.
     const size_t first = part.find_first_not_of(' ');
     part = first == std::string::npos ? ""
                                       : part.substr(first, part.find_last_not_of(' ') + 1 - first);
@@ -138,6 +149,7 @@ ParameterGroup trainc::parseGroup(const std::string &text) {
     const std::string key = part.substr(0, equal);
     const bool isRate = key == "lr" && equal != std::string::npos;
     const bool isDecay = key == "weight_decay" && equal != std::string::npos;
+    // Each setting once.
     if ((isRate && (group.lr || group.lrFactor)) ||
         (isDecay && (group.decay || group.decayFactor)) || (part == "freeze" && group.freeze))
       throw CLI::ValidationError("--group", "'" + text + "' has " + key + " twice");
@@ -152,6 +164,7 @@ ParameterGroup trainc::parseGroup(const std::string &text) {
           "--group",
           "expected lr=Fx, lr=F, weight_decay=Fx, weight_decay=F or freeze, got '" + part + "'");
   }
+  // A group says something, and nothing that contradicts itself.
   if (group.freeze && (group.lr || group.lrFactor || group.decay || group.decayFactor))
     throw CLI::ValidationError("--group",
                                "'" + text + "': what is frozen has no rate and no decay");
@@ -163,6 +176,7 @@ ParameterGroup trainc::parseGroup(const std::string &text) {
 Precision trainc::parsePrecision(const std::string &text, const TargetTraits &target) {
   if (text == "fp32")
     return Precision::Graph;
+  // The graph's own types are there on all targets.
   if (!target.lowersPrecision)
     throw CLI::ValidationError(
         "--precision",

@@ -27,10 +27,12 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
 }
 
 void PassOptions::read() {
+  // A switch that was given counts, whatever the level is.
   const bool optimise = level != "0";
   options.graph.hoistSlices = hoistSlices.value(optimise);
   options.graph.eliminatePadding = eliminatePadding.value(optimise);
   options.graph.labelSparsity = labelSparsity.value(optimise);
+  // Scaled losses of f16 need all of their gradients.
   options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
   options.schedule.scheduleUpdates = scheduleUpdates.value(true);
   options.schedule.fuseEpilogues = optimise;

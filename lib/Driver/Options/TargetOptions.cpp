@@ -7,6 +7,7 @@
 
 using namespace trainc;
 
+/// What the messages name targets for.
 static bool lowersPrecision(const TargetTraits &target) { return target.lowersPrecision; }
 static bool hasVariants(const TargetTraits &target) { return target.kernelVariants; }
 
@@ -30,8 +31,10 @@ TargetOptions::TargetOptions(CLI::App &app, CompileOptions &options) : OptionGro
 
 void TargetOptions::read() {
   TargetChoice choice;
+  // Unknown targets are told with those that there are.
   if (std::string problem = parseTarget(target, choice); !problem.empty())
     throw CLI::ValidationError("--target", problem);
+  // From here on others may ask it.
   setTarget(options, choice);
   const TargetTraits &traits = choice.target->traits;
   if (options.variants)

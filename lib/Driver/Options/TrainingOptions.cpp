@@ -10,12 +10,14 @@ using namespace trainc;
 
 TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
     : OptionGroup(app, options) {
+  // "Not given" for each of them.
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
   group("Training");
   app.add_flag("--inference", options.legalize.inference, "no loss: predictions only");
   add("--loss", options.legalize.loss, "NAME",
       "output that is minimised (default: 'loss', else the only scalar float output)");
+  // As the optimizers list themselves.
   std::vector<std::string> optimizers;
   for (const train::OptimizerSpec &optimizer : train::getOptimizers())
     optimizers.push_back(optimizer.name.str());
@@ -47,6 +49,7 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
       "parameters with lr=Fx, lr=F, weight_decay=Fx, weight_decay=F or freeze; for each setting "
       "the "
       "first group that matches and has it counts")
+      // Each in its own argument: expressions have commas.
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
   add("--freeze", freeze, "REGEX", "parameters to leave alone: a group with freeze");
@@ -65,23 +68,28 @@ void TrainingOptions::excludeFromInference() {
         "--grad-norm",    "--no-decay",  "--lr-scale",    "--accumulate",      "--trainable",
         "--freeze",       "--group",     "--layer-decay", "--recompute",       "--memory-budget",
         "--offload",      "--lora"})
+    // These options belong to training only.
     app.get_option("--inference")->excludes(app.get_option(name));
 }
 
 void TrainingOptions::read() {
   options.graph.inference = options.legalize.inference;
+  // Expressions are compiled now, so that mistakes are told before the model is read.
   for (auto &[name, pattern] :
        {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
         {"--freeze", freeze},
         {"--no-decay", noDecay}})
     checkRegex(name, pattern);
+  // Faster below than above is no decay.
   if (options.layerDecay > 1)
     throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
+  // Groups before what depends on them.
   readGroups();
   readOptimizer();
 }
 
 void TrainingOptions::readGroups() {
+  // In the order in which they count: --group, --lr-scale, --no-decay, --freeze.
   for (const std::string &text : groups)
     options.groups.push_back(parseGroup(text));
   for (const ParameterGroup &group : options.groups)
@@ -99,6 +107,7 @@ void TrainingOptions::readGroups() {
   if (!noDecay.empty()) {
     ParameterGroup &group = options.groups.emplace_back();
     group.option = "--no-decay";
+    // An empty pattern means norms and biases.
     group.pattern = noDecay == "auto" ? "" : noDecay;
     group.decay = 0;
   }
@@ -108,6 +117,7 @@ void TrainingOptions::readGroups() {
     group.pattern = freeze;
     group.freeze = true;
   }
+  // What is frozen is not trained: legalization has to know.
   for (const ParameterGroup &group : options.groups)
     if (group.freeze)
       options.legalize.freeze.push_back(group.pattern);
@@ -117,6 +127,7 @@ void TrainingOptions::readOptimizer() {
   GraphOptions &graph = options.graph;
   if (!betas.empty())
     graph.betas = parseNumbers("--betas", betas, 2);
+  // Also false for NaN.
   for (double beta : graph.betas)
     if (!(beta >= 0 && beta < 1))
       throw CLI::ValidationError("--betas", "expected numbers in [0, 1)");
@@ -124,6 +135,7 @@ void TrainingOptions::readOptimizer() {
     throw CLI::ValidationError(
         "--momentum", "is for --optimizer sgd; " +
                           (graph.optimizer.empty() ? "adamw" : graph.optimizer) + " takes --betas");
+  // There is nothing to store.
   if (!graph.optimizerState.empty() && graph.optimizer == "sgd" && graph.momentum == 0)
     throw CLI::ValidationError("--optimizer-state", "sgd without --momentum has none");
   if (graph.nesterov && graph.momentum == 0)

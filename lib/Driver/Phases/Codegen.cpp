@@ -17,6 +17,7 @@ static int codeOfFailure(const codegen::KernelCodegen &codegen) {
 static int makePlan(Compilation &c, KernelOrigins &origins) {
   PlanModuleOptions planning;
   planning.tf32 = c.options.graph.precision == Precision::TF32;
+  // Origins are collected only where they are saved.
   if (!c.options.saveKernels.empty()) {
     planning.onKernel = [&](const codegen::KernelInfo &kernel, train::FusionOp fusion) {
       origins.addFusion(kernel, fusion);
@@ -28,6 +29,7 @@ static int makePlan(Compilation &c, KernelOrigins &origins) {
     return ExitInternal;
   planTimer.stop();
   // Of what is for the user to mend only sizes are missing by now.
+  // Errors from here on are those of sizes that --offload needs.
   const unsigned errors = c.printer.errors();
   if (int code = runPlainPasses(c, "codegen"))
     return c.printer.errors() > errors && c.options.offload.enabled ? int(ExitInput) : code;
@@ -49,6 +51,7 @@ static int saveListings(Compilation &c, KernelOrigins &origins) {
 }
 
 int trainc::generateCode(Compilation &c) {
+  // In the order in which the code generator needs them.
   KernelOrigins origins;
   if (int code = makePlan(c, origins))
     return code;
@@ -58,11 +61,13 @@ int trainc::generateCode(Compilation &c) {
   TimingScope kernelTimer = c.timer.nest("kernels");
   FailureOr<std::vector<codegen::KernelObject>> objects = c.codegen->emitObjects();
   kernelTimer.stop();
+  // Missing tools have been told.
   if (failed(objects))
     return codeOfFailure(*c.codegen);
   c.contents.kernels = std::move(*objects);
   for (const codegen::KernelObject &object : c.contents.kernels)
     c.log.debug() << object.name << ": " << object.bytes.size() << " bytes\n";
+  // As the runtime compares them.
   for (const std::string &processor : c.options.processors)
     c.contents.targets.push_back((c.options.target->name() + ":" + processor).str());
   return ExitSuccess;

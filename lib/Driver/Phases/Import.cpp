@@ -20,6 +20,7 @@ static std::vector<Outputs::Input> inputFiles(const ImportedModel &model,
                                       {files.optimizerModel, "the optimizer's model"},
                                       {files.checkpoint, "the checkpoint"}};
   auto add = [&](StringRef file) {
+    // Weights lie in the model's folder.
     llvm::SmallString<256> path(model.folder);
     llvm::sys::path::append(path, file);
     read.emplace_back(path.str(), "a file of the model's weights");
@@ -33,12 +34,14 @@ static std::vector<Outputs::Input> inputFiles(const ImportedModel &model,
 
 /// Which files make up the model. Returns what is wrong, or "".
 static std::string findFiles(const CompileOptions &options, ArtifactFiles &files) {
+  // Cheap checks first: an import takes long.
   if (!llvm::sys::fs::exists(options.model))
     return "no such file";
   if (!options.signKey.empty())
     if (trainrt::Status status = trainrt::checkPrivateKey(options.signKey); !status.ok())
       return "--sign: " + status.message();
   files = {options.model, options.optimizerModel, options.checkpoint};
+  // A folder stands for its files.
   if (llvm::sys::fs::is_directory(options.model))
     if (std::string problem = findArtifacts(options.model, files); !problem.empty())
       return problem;
@@ -55,6 +58,7 @@ int trainc::importModel(Compilation &c) {
     return ExitInput;
   }
   ArtifactOptimizer optimizer;
+  // A checkpoint makes it a training model of ONNX Runtime.
   if (!files.checkpoint.empty())
     c.module = importArtifacts(files, c.context, c.model, optimizer);
   else
@@ -66,7 +70,9 @@ int trainc::importModel(Compilation &c) {
   if (failed(checkOptimizer(graph, c.options)) ||
       (c.model.initialization && failed(runInitialization(*c.module, c.model))))
     return ExitInput;
+  // Before anything changes the graph.
   c.contents.identity = identityOf(graph);
+  // The importer may know what the command line has left open.
   chooseOptimizer(c.options, optimizer);
   if (int code = runPlainPasses(c, "import"))
     return code;

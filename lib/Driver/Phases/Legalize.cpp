@@ -12,16 +12,19 @@ using namespace mlir;
 using namespace trainc;
 
 /// What of the options does not go with the model, "" if nothing; reads what they name.
+/// In an order that matters: sizes and roles before what is named by them.
 static std::string applyOptions(Compilation &c) {
   CompileOptions &options = c.options;
   if (c.legalized.ownGradients && options.graph.precision == Precision::FP16)
     return "--precision fp16 scales the loss before it is differentiated, but this graph holds its "
            "gradients; use bf16";
+  // Decided by the model, asked by pipelines.
   options.graph.ownUpdates = c.legalized.ownUpdates;
   if (std::string problem = setPadTokens(c.module->lookupSymbol<func::FuncOp>("forward"),
                                          options.padTokens, c.model.paddingIds);
       !problem.empty())
     return problem;
+  // Patterns need the model's values, files are read once.
   if (std::string problem = resolveRecompute(options.recompute); !problem.empty())
     return "--recompute: " + problem;
   return {};
@@ -29,11 +32,13 @@ static std::string applyOptions(Compilation &c) {
 
 /// --lora and --quantize
 static LogicalResult addAdapters(Compilation &c) {
+  // Branches change what is differentiated.
   if (c.options.graph.lora && (c.legalized.ownGradients || c.legalized.ownUpdates))
     return emitError(c.module->getLoc(),
                      "--lora needs a model without gradients: this one's are those of its own "
                      "parameters; export the forward pass and the loss");
   PassManager pm(&c.context, ModuleOp::getOperationName());
+  // Errors of these passes are the user's: expressions that match nothing, for example.
   pm.enableTiming(c.timer);
   buildAdapterPipeline(pm, c.options.graph);
   return pm.run(*c.module);
@@ -42,6 +47,7 @@ static LogicalResult addAdapters(Compilation &c) {
 int trainc::legalizeModel(Compilation &c) {
   const CompileOptions &options = c.options;
   if (failed(legalizeONNX(*c.module, options.legalize, c.legalized))) {
+    // It is told twice where legalization succeeds.
     if (c.legalized.trained.empty() && !c.legalized.excluded.empty())
       warnOfIdleChoice(options, c.log, c.legalized); // which may be why
     return ExitInput;
@@ -53,9 +59,11 @@ int trainc::legalizeModel(Compilation &c) {
   c.log.info() << trainrt::shown(options.model) << ": " << c.legalized.nodes << " nodes -> "
                << c.legalized.ops << " ops; target " << options.target->name() << " "
                << llvm::join(options.processors, " ") << "\n";
+  // Before adapters, whose parameters have other names.
   warnOfIdleChoice(options, c.log, c.legalized);
   if (failed(addAdapters(c)))
     return ExitInput;
+  // A factor of 0 times anything is 0.
   if (options.lr == 0 && llvm::any_of(options.groups, [](auto &group) { return group.lr; })) {
     Log::error(options.model, "a --group has a learning rate of its own, which is kept as a factor "
                               "of --lr, and that is 0");
@@ -64,6 +72,7 @@ int trainc::legalizeModel(Compilation &c) {
   std::vector<GroupDecision> decisions =
       applyGroups(c.module->lookupSymbol<func::FuncOp>("forward"), options.groups, options.lr,
                   options.layerDecay);
+  // Groups know what is trained only now.
   warnOfIdleGroups(options, c.log, decisions);
   reportGroups(decisions, c.log);
   reportParameters(*c.module, options, c.legalized, c.log);

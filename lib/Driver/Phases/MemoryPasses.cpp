@@ -12,6 +12,7 @@
 using namespace mlir;
 using namespace trainc;
 
+/// What trial schedules are made with: all that a real one depends on.
 TrialOptions trainc::trialOptions(const CompileOptions &options) {
   TrialOptions trial;
   trial.target = options.target;
@@ -24,12 +25,15 @@ TrialOptions trainc::trialOptions(const CompileOptions &options) {
   return trial;
 }
 
+/// A list is shown, and changes nothing.
 bool trainc::recomputes(const CompileOptions &options) {
   return !options.memoryBudget.empty() ||
          (!options.recompute.empty() && options.recompute != "list");
 }
 
+/// Numbers of the model, not measured ones.
 static void report(const BudgetChoice &choice, double seconds, Log &log) {
+  // No time at all happens with empty graphs.
   auto share = [&](double part) {
     return llvm::format("%.1f", choice.plainSeconds > 0 ? 100 * part / choice.plainSeconds : 0);
   };
@@ -39,6 +43,7 @@ static void report(const BudgetChoice &choice, double seconds, Log &log) {
              << " % more time, at least " << share(choice.leastSeconds)
              << " % where a value frees its own bytes (" << choice.trials << " schedules, "
              << llvm::format("%.1f", seconds) << " s)\n";
+  // Only with "fit".
   if (choice.batch)
     log.info() << "memory: batch " << choice.batch << " has the best predicted rate\n";
   if (!choice.config.empty())
@@ -47,15 +52,18 @@ static void report(const BudgetChoice &choice, double seconds, Log &log) {
 
 void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log &log,
                           bool &refused) {
+  // Either given by hand, or chosen for a budget.
   if (options.memoryBudget.empty()) {
     pm.addPass(createRecomputePass({options.recompute}));
     return;
   }
   ChooseRecomputePassOptions choose;
+  // A budget that was parsed before.
   choose.budget = options.memoryBudget;
   if (MemoryBudget budget;
       parseMemoryBudget(options.memoryBudget, budget).empty() && budget.fit && !budget.bytes)
     choose.deviceMemory = options.target->getMemoryHere();
+  // As text: passes are printed and read again in reproducers.
   choose.target = options.target->spell(options.processors);
   choose.precision = options.graph.precision;
   choose.fuseEpilogues = options.schedule.fuseEpilogues;
@@ -70,6 +78,7 @@ void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log 
   choose.offloadRate = options.offload.rate;
   ChooseRecomputeHooks hooks;
   hooks.muteRemarks = [&log](bool on) { log.muteRemarks(on); };
+  // A budget that cannot be met is the model's or the user's fault, not the compiler's.
   hooks.onRefused = [&refused] { refused = true; };
   hooks.onChosen = [&log](const BudgetChoice &choice, double seconds) {
     report(choice, seconds, log);
@@ -81,6 +90,7 @@ void trainc::addOffload(OpPassManager &pm, const CompileOptions &options) {
   if (!options.offload.enabled)
     return;
   ChooseOffloadPassOptions choose;
+  assert(options.target && "options have one");
   choose.target = options.target->name().str();
   choose.density = options.density;
   choose.limit = options.offload.limit;

@@ -13,6 +13,7 @@
 using namespace mlir;
 using namespace trainc;
 
+/// A program that cannot be written is the compiler's fault: passes have made it.
 int trainc::makeProgram(Compilation &c) {
   FailureOr<std::vector<char>> program =
       writeProgram(*c.module, c.interface, c.options.target->name());
@@ -25,28 +26,33 @@ int trainc::makeProgram(Compilation &c) {
 static void describe(Compilation &c) {
   const CompileOptions &options = c.options;
   PackageContents &contents = c.contents;
+  // In the order of the manifest.
   contents.kind = options.legalize.inference ? "inference" : "training";
   contents.loss = c.legalized.loss;
   contents.embedWeights = options.embedWeights;
   if (options.embedIR) {
     llvm::raw_string_ostream stream(contents.ir);
+    // With places in the model; large constants are in the package anyway.
     c.module->print(stream, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
     stream << "\n";
   }
   contents.signKey = options.signKey;
   if (options.tellCommandLine)
     contents.arguments = options.arguments;
+  // The model's own algorithm has no such parameters.
   if (!options.legalize.inference && !c.legalized.ownUpdates)
     contents.optimizer = describeOptimizer(options, c.model.steps);
 }
 
 int trainc::makePackage(Compilation &c) {
+  // The package goes last: everything else may fail before.
   if (int code = makeProgram(c))
     return code;
   describe(c);
   std::string output = c.outputs.package();
   if (failed(writePackage(*c.module, c.interface, c.model, c.contents, output)))
     return ExitInput;
+  // For the message only.
   uint64_t size = 0;
   (void)llvm::sys::fs::file_size(output, size);
   std::string cached;

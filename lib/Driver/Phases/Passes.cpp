@@ -15,6 +15,7 @@ void trainc::buildPhase(Compilation &c, StringRef phase, OpPassManager &pm) {
   if (phase == "graph") {
     buildGraphPipeline(pm, c.options.graph);
     // What is computed again changes nothing that the package offers.
+    // Behind the pipeline, on all of its functions.
     if (recomputes(c.options) && !c.precedesSavedIR(phase))
       addRecompute(pm, c.options, c.log, c.budgetRefused);
   } else if (phase == "schedule") {
@@ -22,12 +23,14 @@ void trainc::buildPhase(Compilation &c, StringRef phase, OpPassManager &pm) {
   } else if (phase == "codegen") {
     addOffload(pm, c.options);
   }
+  // What the phase leaves is checked in any case.
   pm.addPass(createVerifyPass(phase));
 }
 
 int trainc::runPlainPasses(Compilation &c, StringRef phase) {
   PassManager pm(&c.context, ModuleOp::getOperationName());
   pm.enableTiming(c.timer);
+  // Passes are trusted: the check at the end is theirs.
   pm.enableVerifier(false);
   buildPhase(c, phase, pm);
   return succeeded(pm.run(*c.module)) ? ExitSuccess : ExitInternal;
@@ -43,12 +46,14 @@ void trainc::printPipelines(Compilation &c) {
 }
 
 LogicalResult trainc::readInterface(Compilation &c) {
+  // Before the schedule: functions still have the names of the model.
   FailureOr<PackageInterface> collected = collectInterface(*c.module);
   if (failed(collected))
     return failure();
   c.interface = std::move(*collected);
   // State that the model's files hold, for the tensors of this optimizer; then its count of steps
   // goes on, too.
+  // States of the checkpoint are f32.
   const std::string &format = c.options.graph.optimizerState;
   const bool narrow = !format.empty() && format != "fp32";
   const size_t taken = narrow ? 0 : takeState(c.interface, c.model.optimizerState, &c.context);
@@ -60,6 +65,7 @@ LogicalResult trainc::readInterface(Compilation &c) {
                                        c.options.graph.optimizer + "'" +
                                        (narrow ? " with --optimizer-state " + format : "") +
                                        " and is not taken over; it begins at zero");
+  // Without its state the optimizer begins anew.
   if (!taken)
     c.model.steps = 0;
   return success();
@@ -70,6 +76,7 @@ static LogicalResult listRecompute(Compilation &c) {
   c.options.stopAfter = "graph";
   std::string text;
   llvm::raw_string_ostream stream(text);
+  // Trials would tell the same many times.
   c.log.muteRemarks(true);
   LogicalResult listed = listOpportunities(*c.module, trialOptions(c.options),
                                            *makeCodegen(c, /*variants=*/false), stream);
@@ -82,6 +89,7 @@ static LogicalResult listRecompute(Compilation &c) {
 /// it.
 static LogicalResult planPlain(Compilation &c, ModuleOp legalized) {
   c.log.mute(true);
+  assert(legalized && "cloned before the phase");
   FailureOr<OwningOpRef<ModuleOp>> planned = planWithoutRecompute(
       legalized, c.options.graph, trialOptions(c.options), *makeCodegen(c, /*variants=*/false));
   c.log.mute(false);
@@ -92,9 +100,11 @@ static LogicalResult planPlain(Compilation &c, ModuleOp legalized) {
 
 int trainc::runPhasePasses(Compilation &c, StringRef phase,
                            llvm::function_ref<void(OpPassManager &)> build) {
+  // Interfaces are those behind the graph phase.
   if (phase == "schedule" && failed(readInterface(c)))
     return ExitInternal;
   OwningOpRef<ModuleOp> given;
+  // Kept only where it is asked for: models are large.
   if (phase == "graph" && !c.options.report.empty() && recomputes(c.options))
     given = c.module->clone();
   if (c.options.startFrom == phase) {
@@ -110,6 +120,7 @@ int trainc::runPhasePasses(Compilation &c, StringRef phase,
     const bool succeeded =
         mlir::succeeded(pm->run(*c.module)) && mlir::succeeded(verify(*c.module));
     delete pm;
+    // A budget that was refused has been told.
     if (!succeeded)
       return c.budgetRefused ? ExitInput : ExitInternal;
   }
