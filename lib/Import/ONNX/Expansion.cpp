@@ -59,7 +59,6 @@ public:
         continue;
       state->second.done = true; // a call of itself finds 0
       uint64_t sum = state->second.nodes.own;
-      assert(states.count(callee) && "callees were pushed before");
       for (const FunctionProto *callee : state->second.nodes.calls)
         sum = llvm::SaturatingAdd(sum, states.find(callee)->second.expanded);
       states.find(at)->second.expanded = sum;

@@ -140,8 +140,8 @@ bool hasTypedData(const TensorProto &tensor) {
 /// The low bytes, as hosts are little endian.
 template <typename Values>
 static void append(const Values &values, unsigned width, std::vector<char> &out) {
-  assert(width <= sizeof(value) && "values are narrowed");
   for (auto value : values) {
+    assert(width <= sizeof(value) && "values are narrowed");
     const char *bytes = reinterpret_cast<const char *>(&value);
     out.insert(out.end(), bytes, bytes + width);
   }
