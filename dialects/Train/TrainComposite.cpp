@@ -33,6 +33,14 @@ static SmallVector<int> loopRange(int64_t first, int64_t end) {
   llvm::append_range(loops, llvm::seq<int>(first, end));
   return loops;
 }
+/// Of an op that computes the rows of an axis, from an operand to a result of its shape.
+static AxisMap axisMapAlong(Value operand, int64_t axis) {
+  int64_t rank = getRank(operand);
+  AxisMap map = rowMap(rank, axis, axis + 1);
+  map.operands.push_back(loopRange(0, rank));
+  map.results.push_back(loopRange(0, rank));
+  return map;
+}
 
 static LogicalResult verifyAxis(Operation *op, int64_t axis, int64_t rank) {
   if (axis < 0 || axis >= rank)
@@ -60,13 +68,7 @@ static LogicalResult verifyStatistic(Operation *op, StringRef name, Value statis
 
 LogicalResult SoftmaxOp::verify() { return verifyAxis(*this, getAxis(), getRank(getOperand())); }
 
-AxisMap SoftmaxOp::getAxisMap() {
-  int64_t rank = getRank(getOperand()), axis = getAxis();
-  AxisMap map = rowMap(rank, axis, axis + 1);
-  map.operands.push_back(loopRange(0, rank));
-  map.results.push_back(loopRange(0, rank));
-  return map;
-}
+AxisMap SoftmaxOp::getAxisMap() { return axisMapAlong(getOperand(), getAxis()); }
 
 void SoftmaxOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
   int64_t axis = getAxis();
@@ -107,13 +109,7 @@ void SoftmaxOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<
 
 LogicalResult LogSoftmaxOp::verify() { return verifyAxis(*this, getAxis(), getRank(getOperand())); }
 
-AxisMap LogSoftmaxOp::getAxisMap() {
-  int64_t rank = getRank(getOperand()), axis = getAxis();
-  AxisMap map = rowMap(rank, axis, axis + 1);
-  map.operands.push_back(loopRange(0, rank));
-  map.results.push_back(loopRange(0, rank));
-  return map;
-}
+AxisMap LogSoftmaxOp::getAxisMap() { return axisMapAlong(getOperand(), getAxis()); }
 
 void LogSoftmaxOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
   int64_t axis = getAxis();
@@ -328,7 +324,7 @@ void CrossEntropyOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, Arra
   Value softmax = tb.exp(tb.sub(x, ofRows(getLse())));
   Value dx;
   if (cotangents[0]) {
-    // softmax - one-hot before the product: exact where the softmax is near 1.
+    // softmax - one-hot before the multiplication: exact where the softmax is near 1.
     Value one = tb.scalarLike(x, 1), zero = tb.scalarLike(x, 0);
     Value oneHot = tb.select(labelMask(tb, getLabels(), dims), one, zero);
     dx = tb.mul(tb.sub(softmax, oneHot), ofRows(cotangents[0]));

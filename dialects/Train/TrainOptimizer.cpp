@@ -69,30 +69,22 @@ LogicalResult SgdOp::verify() {
                        {"new velocity", getNewVelocity()}},
                       {{"lr", getLr()}, {"weight decay", getWeightDecay()}, {"step", getStep()}});
 }
-LogicalResult AdamOp::verify() {
-  if (failed(verifyBetas(*this, getBeta1(), getBeta2())))
+/// Of an optimizer with averages of the gradient and of its square.
+template <typename Op> static LogicalResult verifyAverages(Op op) {
+  if (failed(verifyBetas(op, op.getBeta1(), op.getBeta2())))
     return failure();
-  return verifyUpdate(*this, getParameter(),
-                      {{"gradient", getGradient()},
-                       {"exp_avg", getExpAvg()},
-                       {"exp_avg_sq", getExpAvgSq()},
-                       {"result", getResult()},
-                       {"new exp_avg", getNewExpAvg()},
-                       {"new exp_avg_sq", getNewExpAvgSq()}},
-                      {{"lr", getLr()}, {"weight decay", getWeightDecay()}, {"step", getStep()}});
+  return verifyUpdate(
+      op, op.getParameter(),
+      {{"gradient", op.getGradient()},
+       {"exp_avg", op.getExpAvg()},
+       {"exp_avg_sq", op.getExpAvgSq()},
+       {"result", op.getResult()},
+       {"new exp_avg", op.getNewExpAvg()},
+       {"new exp_avg_sq", op.getNewExpAvgSq()}},
+      {{"lr", op.getLr()}, {"weight decay", op.getWeightDecay()}, {"step", op.getStep()}});
 }
-LogicalResult LambOp::verify() {
-  if (failed(verifyBetas(*this, getBeta1(), getBeta2())))
-    return failure();
-  return verifyUpdate(*this, getParameter(),
-                      {{"gradient", getGradient()},
-                       {"exp_avg", getExpAvg()},
-                       {"exp_avg_sq", getExpAvgSq()},
-                       {"result", getResult()},
-                       {"new exp_avg", getNewExpAvg()},
-                       {"new exp_avg_sq", getNewExpAvgSq()}},
-                      {{"lr", getLr()}, {"weight decay", getWeightDecay()}, {"step", getStep()}});
-}
+LogicalResult AdamOp::verify() { return verifyAverages(*this); }
+LogicalResult LambOp::verify() { return verifyAverages(*this); }
 
 AxisMap SgdOp::getAxisMap() { return updateAxisMap(*this, LoopKind::Parallel); }
 AxisMap AdamOp::getAxisMap() { return updateAxisMap(*this, LoopKind::Parallel); }

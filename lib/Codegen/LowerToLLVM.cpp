@@ -3,6 +3,7 @@
 // LLVM dialect, function by function in parallel, and on to LLVM IR.
 
 #include "trainc/Codegen/LowerToLLVM.h"
+#include "trainc/Codegen/Codegen.h"
 #include "trainc/Codegen/MathExpansion.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -127,6 +128,20 @@ FailureOr<std::string> translateToText(ModuleOp module) {
   llvm::raw_string_ostream os(text);
   translated->print(os, nullptr);
   return text;
+}
+
+LogicalResult lowerListed(ModuleOp kernel, StringRef mathPrefix, const HardwareMath *hardware,
+                          KernelListing &listing, std::string &bitcode) {
+  listing.name = getKernel(kernel).getName().str();
+  llvm::raw_string_ostream(listing.texts.emplace_back("mlir", "").second) << kernel;
+  if (failed(lowerToLLVMDialect(kernel, mathPrefix, hardware)))
+    return failure();
+  FailureOr<std::string> text = translateToText(kernel), binary = translateToBitcode(kernel);
+  if (failed(text) || failed(binary))
+    return failure();
+  listing.texts.emplace_back("ll", std::move(*text));
+  bitcode = std::move(*binary);
+  return success();
 }
 
 } // namespace trainc::codegen

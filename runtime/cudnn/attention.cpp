@@ -319,7 +319,10 @@ int open(void *cudnn, const char *cudart, int64_t *version, TrainrtCudnnSink err
   });
 }
 
-int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
+/// A plan whose graph `prepare` has made ready for a handle.
+template <typename Prepare>
+int makePlan(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan,
+             TrainrtCudnnSink error, Prepare prepare) {
   auto made = std::make_unique<TrainrtCudnnPlan>();
   int status = guarded(error, [&]() -> fe::error_t {
     Handles::Lease lease;
@@ -327,9 +330,8 @@ int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, Train
       return taken;
     made->attention = *attention;
     made->graph = std::make_shared<fe::graph::Graph>();
-    Builder(made->attention, *made->graph).build();
-    if (fe::error_t built = made->graph->build(lease.handle, {fe::HeurMode_t::A}); built.is_bad())
-      return built;
+    if (fe::error_t prepared = prepare(*made, lease.handle); prepared.is_bad())
+      return prepared;
     return made->graph->get_workspace_size(made->workspaceBytes);
   });
   if (!status)
@@ -337,27 +339,21 @@ int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, Train
   return status;
 }
 
+int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
+  return makePlan(attention, plan, error, [](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
+    Builder(made.attention, *made.graph).build();
+    return made.graph->build(handle, {fe::HeurMode_t::A});
+  });
+}
+
 int restore(const TrainrtCudnnAttention *attention, const void *stored, size_t size,
             TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
-  auto made = std::make_unique<TrainrtCudnnPlan>();
-  int status = guarded(error, [&]() -> fe::error_t {
-    Handles::Lease lease;
-    if (fe::error_t taken = handles().take(lease); taken.is_bad())
-      return taken;
-    made->attention = *attention;
-    made->graph = std::make_shared<fe::graph::Graph>();
-    const uint8_t *bytes = static_cast<const uint8_t *>(stored);
-    std::vector<uint8_t> data(bytes, bytes + size);
-    if (fe::error_t read =
-            made->graph->deserialize(lease.handle, data, /*enforce_precompiled=*/true,
-                                     /*run_warmup=*/false);
-        read.is_bad())
-      return read;
-    return made->graph->get_workspace_size(made->workspaceBytes);
+  const uint8_t *bytes = static_cast<const uint8_t *>(stored);
+  const std::vector<uint8_t> data(bytes, bytes + size);
+  return makePlan(attention, plan, error, [&](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
+    return made.graph->deserialize(handle, data, /*enforce_precompiled=*/true,
+                                   /*run_warmup=*/false);
   });
-  if (!status)
-    *plan = made.release();
-  return status;
 }
 
 int store(const TrainrtCudnnPlan *plan, TrainrtCudnnSink stored, TrainrtCudnnSink error) {

@@ -10,6 +10,7 @@
 namespace trainc::codegen {
 
 class HardwareMath;
+struct KernelListing;
 
 /// Lowers the functions of a module to the LLVM dialect, in place. `mathPrefix` begins the names of
 /// the library that has the functions without an expansion.
@@ -25,6 +26,10 @@ mlir::LLVM::LLVMFuncOp getKernel(mlir::ModuleOp module);
 mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
 /// LLVM assembly of a module in the LLVM dialect.
 mlir::FailureOr<std::string> translateToText(mlir::ModuleOp module);
+/// The listing of such a kernel down to LLVM IR, and its bitcode.
+llvm::LogicalResult lowerListed(mlir::ModuleOp kernel, llvm::StringRef mathPrefix,
+                                const HardwareMath *hardware, KernelListing &listing,
+                                std::string &bitcode);
 
 } // namespace trainc::codegen
 

@@ -244,28 +244,28 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
   });
 }
 
-trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *bytes_per_second,
-                                          trainrt_error **error) {
+/// A speed that the session measures.
+static trainrt_status measured(trainrt_session *session, const char *name, double *result,
+                               Status (Session::*measure)(double &), trainrt_error **error) {
   return guardSession(session, error, [&]() -> Status {
-    if (!session || !bytes_per_second)
-      return nullArgument(session ? "bytes_per_second" : "session");
+    if (!session || !result)
+      return nullArgument(session ? name : "session");
     double speed = 0;
-    TRAINRT_TRY(session->impl->measureCopySpeed(speed));
-    *bytes_per_second = speed;
+    TRAINRT_TRY((*session->impl.*measure)(speed));
+    *result = speed;
     return {};
   });
 }
 
+trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *bytes_per_second,
+                                          trainrt_error **error) {
+  return measured(session, "bytes_per_second", bytes_per_second, &Session::measureCopySpeed, error);
+}
+
 trainrt_status trainrt_session_matmul_speed(trainrt_session *session, double *flops_per_second,
                                             trainrt_error **error) {
-  return guardSession(session, error, [&]() -> Status {
-    if (!session || !flops_per_second)
-      return nullArgument(session ? "flops_per_second" : "session");
-    double speed = 0;
-    TRAINRT_TRY(session->impl->measureMatmulSpeed(speed));
-    *flops_per_second = speed;
-    return {};
-  });
+  return measured(session, "flops_per_second", flops_per_second, &Session::measureMatmulSpeed,
+                  error);
 }
 
 trainrt_status trainrt_host_alloc(trainrt_session *session, size_t bytes, void **memory,

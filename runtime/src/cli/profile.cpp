@@ -24,17 +24,6 @@ std::string cell(const std::string &text, size_t width, bool left = false) {
   return left ? text + space : space + text;
 }
 
-void writeFile(const std::string &path, const std::string &text) {
-  AtomicFile file;
-  Status status = file.create(path);
-  if (status.ok())
-    status = file.write(text.data(), text.size());
-  if (status.ok())
-    status = file.commit();
-  if (!status.ok())
-    throw Failure(exitInput, status.message());
-}
-
 } // namespace
 
 void Profile::attach(trainrt_session_options &settings) {
@@ -107,8 +96,9 @@ void Profile::write(const std::string &path) const {
       text += (i ? "," : "") + jsonString(entry.nodes[i]);
     text += "]}\n";
   }
-  writeFile(path, text);
-  writeFile(path + ".trace.json", trace());
+  for (const auto &[name, content] : {std::pair(path, text), {path + ".trace.json", trace()}})
+    if (Status status = writeFile(name, content); !status.ok())
+      throw Failure(exitInput, status.message());
 }
 
 std::string Profile::table() const {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // ModelProto: graph 7, functions 25 (node 7). GraphProto: node 1, initializer 5, input 11, output
-// 12, value_info 13. TensorProto: dims 1, data_type 2, name 8, external_data 13, data_location 14,
-// and the values in 4 to 7 and 9 to 11, of which 9 is raw_data.
+// 12, value_info 13.
 #include "export/onnx_export.h"
 
 #include "export/failure.h"
@@ -10,7 +9,6 @@
 #include "session/adapter/lora_merge.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 
@@ -22,45 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t smallestExternal = 1024;
 constexpr uint64_t dataAlignment = 64;
-
-/// TensorProto.DataType of a dtype.
-/// The numbers are fixed by ONNX. 0 is UNDEFINED there: no dtype is left out.
-uint64_t onnxType(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return 1;
-  case DType::U8:
-    return 2;
-  case DType::I8:
-    return 3;
-  case DType::U16:
-    return 4;
-  case DType::I16:
-    return 5;
-  case DType::I32:
-    return 6;
-  case DType::I64:
-    return 7;
-  case DType::Bool:
-    return 9;
-  case DType::F16:
-    return 10;
-  case DType::F64:
-    return 11;
-  case DType::U32:
-    return 12;
-  case DType::U64:
-    return 13;
-  case DType::BF16:
-    return 16;
-  }
-  return 0;
-}
-
-/// string_data (6) is one of them, too: all of these are replaced by raw_data or external data.
-bool isValueField(uint64_t number) {
-  return (number >= 4 && number <= 7) || (number >= 9 && number <= 11);
-}
 
 std::string_view bytesOf(const MappedFile &file) {
   return {reinterpret_cast<const char *>(file.data()), file.size()};
@@ -75,16 +34,6 @@ std::string_view valueName(std::string_view content) {
       name = field.content;
   });
   return name;
-}
-
-/// The whole text must be digits: signs, blanks and what does not fit into 63 bits are refused.
-std::optional<uint64_t> parseCount(std::string_view text) {
-  uint64_t value = 0;
-  const char *const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value > uint64_t(INT64_MAX))
-    return std::nullopt;
-  return value;
 }
 
 /// "f32 [8, 3]".
@@ -185,14 +134,22 @@ void OnnxExport::read() {
   eachField(graph, [&](const Field &field) {
     if (!field.is(5, Field::bytes))
       return;
-    Initializer initializer = readInitializer(field.content);
-    if (!names.insert(initializer.name).second)
-      throw MalformedMessage("initializer '" + std::string(initializer.name) +
+    Initializer initializer;
+    initializer.content = field.content;
+    initializer.tensor = TensorProto::read(field.content);
+    const TensorProto &tensor = initializer.tensor;
+    if (!names.insert(tensor.name).second)
+      throw MalformedMessage("initializer '" + std::string(tensor.name) +
                              "' is in it more than once");
     match(initializer);
-    if (!initializer.external)
-      inlineBytes += initializer.bytes;
-    usesData |= initializer.external;
+    initializer.external = tensor.external;
+    if (!tensor.external)
+      for (const Field &value : tensor.values)
+        initializer.inlineBytes +=
+            value.type == Field::bytes ? value.content.size() : value.whole.size();
+    initializer.tensor.values = {};
+    inlineBytes += initializer.inlineBytes;
+    usesData |= tensor.external;
     initializers.push_back(std::move(initializer));
   });
   // Adapters that --lora has added are not in the model: their product is then added to the
@@ -209,7 +166,7 @@ void OnnxExport::read() {
   // what exporters write.
   if (inlineBytes > settings.mostInline)
     for (Initializer &initializer : initializers)
-      if (initializer.bytes >= smallestExternal && initializer.parameter >= 0)
+      if (initializer.inlineBytes >= smallestExternal && initializer.parameter >= 0)
         usesData = initializer.external = true;
 }
 
@@ -226,74 +183,15 @@ std::set<std::string> OnnxExport::findAdded(const std::set<std::string_view> &na
   return added;
 }
 
-OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) const {
-  Initializer result;
-  // Fields may come in any order and more than once: as in protobuf, the last one counts, and lists
-  // grow.
-  result.content = content;
-  uint64_t values = 0;
-  std::string_view offset, length;
-  eachField(content, [&](const Field &field) {
-    // For inline values the bytes as they are stored, varints included: an estimate of the size.
-    if (isValueField(field.number))
-      values += field.type == Field::bytes ? field.content.size() : field.whole.size();
-    if (field.is(1, Field::varint))
-      result.dims.push_back(int64_t(field.value));
-    else if (field.is(1, Field::bytes))
-      for (uint64_t dim : packedVarints(field.content))
-        result.dims.push_back(int64_t(dim));
-    else if (field.is(2, Field::varint))
-      result.dataType = field.value;
-    else if (field.is(8, Field::bytes))
-      result.name = field.content;
-    else if (field.is(14, Field::varint))
-      result.external = field.value == 1;
-    else if (field.is(13, Field::bytes)) {
-      std::string_view key, value;
-      eachField(field.content, [&](const Field &part) {
-        if (part.is(1, Field::bytes))
-          key = part.content;
-        if (part.is(2, Field::bytes))
-          value = part.content;
-      });
-      if (key == "location")
-        result.location = value;
-      else if (key == "offset")
-        offset = value;
-      else if (key == "length")
-        length = value;
-    }
-  });
-  result.bytes = values;
-  if (!result.external)
-    return result;
-  auto number = [&](std::string_view text, const char *what) {
-    std::optional<uint64_t> value = parseCount(text);
-    if (!value)
-      throw MalformedMessage("initializer '" + std::string(result.name) + "': the " + what +
-                             " of its external data is no number");
-    return *value;
-  };
-  result.offset = offset.empty() ? 0 : number(offset, "offset");
-  // Without a length it reaches to the end of the file.
-  result.bytes = length.empty() ? UINT64_MAX : number(length, "length");
-  // The file is opened below the model's folder: a path out of it could read anything the user may.
-  if (!isRelativePath(result.location) ||
-      fs::path(result.location).lexically_normal().string().starts_with(".."))
-    throw MalformedMessage("initializer '" + std::string(result.name) +
-                           "': its external data leaves the model's folder");
-  return result;
-}
-
 /// Quantized parameters are compared as the model has them, before they were quantized.
 void OnnxExport::match(Initializer &initializer) const {
   for (size_t i = 0; i < package.program().parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
-    if (initializer.name != parameter.name)
+    if (initializer.tensor.name != parameter.name)
       continue;
     const DType dtype = parameter.quantized ? parameter.quantized->dtype : parameter.dtype;
     const auto &shape = parameter.quantized ? parameter.quantized->shape : parameter.shape;
-    if (initializer.dataType != onnxType(dtype) || initializer.dims != shape)
+    if (initializer.tensor.type != onnxTypeOf(dtype) || initializer.tensor.dims != shape)
       refuse("initializer '" + parameter.name + "' is not " + describe(parameter) +
              " as in the package; the model must be the file that was compiled");
     initializer.parameter = int64_t(i);
@@ -387,9 +285,9 @@ void OnnxExport::checkTargets() const {
     return;
   spare(modelPath, dataPath);
   for (const Initializer &initializer : initializers)
-    if (!initializer.location.empty())
+    if (initializer.tensor.external)
       for (const std::string &target : {path, dataPath})
-        spare(directoryOf(modelPath) + initializer.location, target);
+        spare(directoryOf(modelPath) + initializer.tensor.location, target);
 }
 
 /// Without chosen outputs all but what Dropout alone has used; with them what `needed` has.
@@ -429,7 +327,7 @@ Message OnnxExport::graphWith(Session *session, DataWriter *data, Scraps &scraps
   eachField(graph, [&](const Field &field) {
     if (field.is(5, Field::bytes)) {
       const Initializer &current = *initializer++;
-      if (keeps(current.name))
+      if (keeps(current.tensor.name))
         addInitializer(result, current, session, data, scraps);
     } else if (keeps(field)) {
       if (field.is(1, Field::bytes))
@@ -467,17 +365,8 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
         values = scraps.emplace_back(values); // the next one is merged in the same memory
     }
   } else if (initializer.external) {
-    const std::string name = directoryOf(modelPath) + initializer.location;
-    check(MappedFile::open(name, source));
-    const uint64_t available =
-        initializer.offset > source->size() ? 0 : source->size() - initializer.offset;
-    const uint64_t bytes = initializer.bytes == UINT64_MAX ? available : initializer.bytes;
-    if (initializer.offset > source->size() || bytes > available)
-      refuse("initializer '" + std::string(initializer.name) + "': bytes " +
-             std::to_string(initializer.offset) + " to " +
-             std::to_string(initializer.offset + bytes) + " are outside of '" + name +
-             "', which has " + std::to_string(source->size()));
-    values = bytesOf(*source).substr(initializer.offset, bytes);
+    check(MappedFile::open(directoryOf(modelPath) + initializer.tensor.location, source));
+    check(initializer.tensor.externalBytes(*source, values));
   } else {
     // Neither trained nor external: byte for byte as it was.
     return to.addBytes(5, initializer.content);
@@ -486,11 +375,12 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
   // Everything else of the tensor (name, type, dims, text) stays; only where the values are is told
   // anew.
   eachField(initializer.content, [&](const Field &field) {
-    if (!isValueField(field.number) && field.number != 13 && field.number != 14)
+    if (!TensorProto::isValue(field.number) && field.number != TensorProto::numExternal &&
+        field.number != TensorProto::numLocation)
       tensor.add(field);
   });
   if (!initializer.external) {
-    tensor.addBytes(9, values);
+    tensor.addBytes(TensorProto::numRaw, values);
     return to.addMessage(5, tensor);
   }
   // Offsets are varints as text: in a trial they are shorter than in the file, by a few bytes an
@@ -500,12 +390,12 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
     Message pair(scraps);
     pair.addText(1, key);
     pair.addText(2, value);
-    tensor.addMessage(13, pair);
+    tensor.addMessage(TensorProto::numExternal, pair);
   };
   entry("location", fs::path(dataPath).filename().string());
   entry("offset", std::to_string(offset));
   entry("length", std::to_string(values.size()));
-  tensor.addVarint(14, 1);
+  tensor.addVarint(TensorProto::numLocation, 1);
   to.addMessage(5, tensor);
 }
 

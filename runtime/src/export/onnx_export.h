@@ -8,6 +8,7 @@
 #define TRAINRT_EXPORT_ONNX_EXPORT_H
 
 #include "export/onnx_nodes.h"
+#include "io/tensor_proto.h"
 #include "session/adapter/lora_merge.h"
 #include "session/session.h"
 
@@ -42,19 +43,16 @@ public:
 
 private:
   struct Initializer {
-    std::string_view name, content;
-    uint64_t dataType = 0, bytes = 0; ///< bytes: as far as known without its type
-    std::vector<int64_t> dims;
-    bool external = false;
-    std::string location; ///< of external data, relative to the model
-    uint64_t offset = 0;
-    int64_t parameter = -1; ///< of the package
+    TensorProto tensor;
+    std::string_view content;
+    uint64_t inlineBytes = 0; ///< of its values, where the model holds them
+    bool external = false;    ///< becomes external data
+    int64_t parameter = -1;   ///< of the package
   };
   class DataWriter;
 
   OnnxExport(const Package &package, const Settings &settings, const std::string &path);
   void read();
-  Initializer readInitializer(std::string_view content) const;
   void match(Initializer &initializer) const;
   /// Parameters that the model has none for: of adapters that trainc has added, and of how
   /// quantized weights are stored.

@@ -51,6 +51,32 @@ inline bool isFloat(DType dtype) { return dtype <= DType::BF16; }
 inline bool isSigned(DType dtype) { return dtype >= DType::I8 && dtype <= DType::I64; }
 inline bool isUnsigned(DType dtype) { return dtype >= DType::U8 && dtype <= DType::U64; }
 
+/// Calls `visit` with a zero of the type in which C++ has elements of an integer type, or of a
+/// bool; false for other types.
+template <typename Visit> bool visitInteger(DType dtype, const Visit &visit) {
+  switch (dtype) {
+  case DType::I8:
+    return visit(int8_t()), true;
+  case DType::I16:
+    return visit(int16_t()), true;
+  case DType::I32:
+    return visit(int32_t()), true;
+  case DType::I64:
+    return visit(int64_t()), true;
+  case DType::U8:
+  case DType::Bool:
+    return visit(uint8_t()), true;
+  case DType::U16:
+    return visit(uint16_t()), true;
+  case DType::U32:
+    return visit(uint32_t()), true;
+  case DType::U64:
+    return visit(uint64_t()), true;
+  default:
+    return false;
+  }
+}
+
 /// Elements of `shape`; false if an extent is negative or the product overflows.
 inline bool countElements(const int64_t *shape, size_t rank, int64_t &count) {
   count = 1;

@@ -208,6 +208,13 @@ Status AtomicFile::commit() {
   return syncDirectory(directoryOf(target));
 }
 
+Status writeFile(const std::string &path, std::string_view content) {
+  AtomicFile file;
+  TRAINRT_TRY(file.create(path));
+  TRAINRT_TRY(file.write(content.data(), content.size()));
+  return file.commit();
+}
+
 Status syncDirectory(const std::string &path) {
   std::string name = path.empty() ? "." : path;
   int descriptor = TEMP_FAILURE_RETRY(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -66,6 +66,9 @@ private:
   std::string temporary;
 };
 
+/// The whole content of a file at once, in an AtomicFile's way.
+Status writeFile(const std::string &path, std::string_view content);
+
 /// fsync of a folder, so that renames in it are durable.
 Status syncDirectory(const std::string &path);
 

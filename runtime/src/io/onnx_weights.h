@@ -7,6 +7,7 @@
 #include "format/dtype.h"
 #include "format/file.h"
 #include "format/status.h"
+#include "io/tensor_proto.h"
 
 #include <deque>
 #include <map>
@@ -20,13 +21,11 @@ namespace trainrt {
 class OnnxWeights {
 public:
   struct Entry {
+    TensorProto tensor;
     std::string name;
     DType dtype = DType::F32;
-    std::vector<int64_t> shape;
     int64_t bytes = 0;
     std::string_view values; ///< as they lie in memory; empty if they are not in the model
-    std::string location;    ///< external data: a file in the model's folder
-    uint64_t offset = 0;
   };
 
   /// Errors are BadData and name the file and the initializer. Those of types that no parameter has
@@ -40,7 +39,7 @@ public:
                std::shared_ptr<const MappedFile> &mapping, std::string &path);
 
 private:
-  void read(std::string_view tensor);
+  void read(std::string_view message);
 
   std::string path;
   std::shared_ptr<const MappedFile> file;

@@ -20,33 +20,15 @@ template <typename Visit>
 void withValues(const ArrayView &array, int64_t begin, int64_t count, std::vector<float> &room,
                 const Visit &visit) {
   const char *from = static_cast<const char *>(array.data) + begin * int64_t(sizeOf(array.dtype));
-  switch (array.dtype) {
-  case DType::F32:
+  if (array.dtype == DType::F32)
     return visit(reinterpret_cast<const float *>(from));
-  case DType::F64:
+  if (array.dtype == DType::F64)
     return visit(reinterpret_cast<const double *>(from));
-  case DType::I8:
-    return visit(reinterpret_cast<const int8_t *>(from));
-  case DType::I16:
-    return visit(reinterpret_cast<const int16_t *>(from));
-  case DType::I32:
-    return visit(reinterpret_cast<const int32_t *>(from));
-  case DType::I64:
-    return visit(reinterpret_cast<const int64_t *>(from));
-  case DType::U8:
-  case DType::Bool:
-    return visit(reinterpret_cast<const uint8_t *>(from));
-  case DType::U16:
-    return visit(reinterpret_cast<const uint16_t *>(from));
-  case DType::U32:
-    return visit(reinterpret_cast<const uint32_t *>(from));
-  case DType::U64:
-    return visit(reinterpret_cast<const uint64_t *>(from));
-  default:
-    room.resize(size_t(count));
-    convertElements(from, array.dtype, room.data(), DType::F32, count);
-    return visit(room.data());
-  }
+  if (visitInteger(array.dtype, [&]<typename T>(T) { visit(reinterpret_cast<const T *>(from)); }))
+    return;
+  room.resize(size_t(count));
+  convertElements(from, array.dtype, room.data(), DType::F32, count);
+  visit(room.data());
 }
 
 /// `value` in the type of the elements; false if they cannot have it.

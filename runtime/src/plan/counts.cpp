@@ -84,24 +84,11 @@ int64_t countDiffering(const ArrayView &array, int64_t value) {
   case DType::F16:
   case DType::BF16:
     return countNonzero<uint16_t>(array.data, count);
-  case DType::I8:
-    return countOther<int8_t>(array.data, count, value);
-  case DType::I16:
-    return countOther<int16_t>(array.data, count, value);
-  case DType::I32:
-    return countOther<int32_t>(array.data, count, value);
-  case DType::I64:
-    return countOther<int64_t>(array.data, count, value);
-  case DType::U8:
-  case DType::Bool:
-    return countOther<uint8_t>(array.data, count, value);
-  case DType::U16:
-    return countOther<uint16_t>(array.data, count, value);
-  case DType::U32:
-    return countOther<uint32_t>(array.data, count, value);
   default:
-    assert(array.dtype == DType::U64 && "all other types are above");
-    return countOther<uint64_t>(array.data, count, value);
+    [[maybe_unused]] const bool isInteger = visitInteger(
+        array.dtype, [&]<typename T>(T) { count = countOther<T>(array.data, count, value); });
+    assert(isInteger && "the floats are above");
+    return count;
   }
 }
 

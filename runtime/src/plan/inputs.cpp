@@ -378,36 +378,8 @@ private:
     if (!array.data || array.onDevice ||
         !countElements(array.shape.data(), array.shape.size(), count))
       return {};
-    auto check = [&]<typename T>(T) { bad = firstBad<T>(array.data, count, rule.min, max, rule); };
-    switch (array.dtype) {
-    case DType::I8:
-      check(int8_t());
-      break;
-    case DType::I16:
-      check(int16_t());
-      break;
-    case DType::I32:
-      check(int32_t());
-      break;
-    case DType::I64:
-      check(int64_t());
-      break;
-    case DType::U8:
-    case DType::Bool:
-      check(uint8_t());
-      break;
-    case DType::U16:
-      check(uint16_t());
-      break;
-    case DType::U32:
-      check(uint32_t());
-      break;
-    case DType::U64:
-      check(uint64_t());
-      break;
-    default:
-      return {};
-    }
+    visitInteger(array.dtype,
+                 [&]<typename T>(T) { bad = firstBad<T>(array.data, count, rule.min, max, rule); });
     if (bad < 0)
       return {};
     // From the flat position to one for each axis.

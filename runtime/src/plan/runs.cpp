@@ -65,25 +65,9 @@ void countSequences(const ArrayView &array, int64_t row, int64_t &number, int64_
 void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<Run> &runs) {
   runs.clear();
   const int64_t columns = array.shape[1], begin = row * columns;
-  switch (array.dtype) {
-  case DType::I8:
-    return find<int8_t>(array.data, begin, columns, padding, runs);
-  case DType::I16:
-    return find<int16_t>(array.data, begin, columns, padding, runs);
-  case DType::I32:
-    return find<int32_t>(array.data, begin, columns, padding, runs);
-  case DType::I64:
-    return find<int64_t>(array.data, begin, columns, padding, runs);
-  case DType::U8:
-  case DType::Bool:
-    return find<uint8_t>(array.data, begin, columns, padding, runs);
-  case DType::U16:
-    return find<uint16_t>(array.data, begin, columns, padding, runs);
-  case DType::U32:
-    return find<uint32_t>(array.data, begin, columns, padding, runs);
-  default: // readProgram refuses floats
-    return find<uint64_t>(array.data, begin, columns, padding, runs);
-  }
+  // readProgram refuses floats.
+  visitInteger(array.dtype,
+               [&]<typename T>(T) { find<T>(array.data, begin, columns, padding, runs); });
 }
 
 /// Whether equal numbers lie together. Ascending ones do, in one pass; else sorted copies show

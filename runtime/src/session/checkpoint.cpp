@@ -443,10 +443,7 @@ Status Saving::writeState() {
   std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const size_t place = checksumPlace(text);
   text.replace(place, 8, stateChecksum(text, place));
-  AtomicFile file;
-  TRAINRT_TRY(file.create(folder.path + "/" + stateName));
-  TRAINRT_TRY(file.write(text.data(), text.size()));
-  TRAINRT_TRY(file.commit());
+  TRAINRT_TRY(writeFile(folder.path + "/" + stateName, text));
   return syncDirectory(folder.path);
 }
 

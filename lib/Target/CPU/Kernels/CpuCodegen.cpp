@@ -192,7 +192,7 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
 }
 
 FailureOr<std::vector<KernelObject>> CpuCodegen::emitObjects() {
-  if (size() == 0) // only copies and products: there is nothing to link
+  if (size() == 0) // only copies and matmuls: there is nothing to link
     return std::vector<KernelObject>();
   SmallVector<StringRef> cpus(impl->levels.begin(), impl->levels.end());
   auto objects = emitSharedObjects(cpus);
@@ -211,15 +211,8 @@ FailureOr<std::vector<KernelListing>> CpuCodegen::emitListings() {
   std::vector<KernelListing> listings(kernels.size());
   std::vector<std::string> bitcode(kernels.size());
   for (auto [kernel, listing, code] : llvm::zip_equal(kernels, listings, bitcode)) {
-    listing.name = getKernel(*kernel).getName().str();
-    llvm::raw_string_ostream(listing.texts.emplace_back("mlir", "").second) << *kernel;
-    if (failed(lowerToLLVMDialect(*kernel, /*mathPrefix=*/"")))
+    if (failed(lowerListed(*kernel, /*mathPrefix=*/"", nullptr, listing, code)))
       return failure();
-    FailureOr<std::string> text = translateToText(*kernel), binary = translateToBitcode(*kernel);
-    if (failed(text) || failed(binary))
-      return failure();
-    listing.texts.emplace_back("ll", std::move(*text));
-    code = std::move(*binary);
     // Slots first, filled by the tasks below.
     for (const std::string &level : impl->levels)
       listing.texts.emplace_back(level + ".s", "");

@@ -303,17 +303,9 @@ FailureOr<std::vector<KernelListing>> GpuCodegen::emitListings() {
   std::vector<KernelListing> listings(kernels.size());
   std::vector<std::string> bitcode(kernels.size()), errors(kernels.size());
   GpuMath hardware;
-  for (auto [kernel, listing, code] : llvm::zip_equal(kernels, listings, bitcode)) {
-    listing.name = getKernel(*kernel).getName().str();
-    llvm::raw_string_ostream(listing.texts.emplace_back("mlir", "").second) << *kernel;
-    if (failed(lowerToLLVMDialect(*kernel, kLibdevicePrefix, &hardware)))
+  for (auto [kernel, listing, code] : llvm::zip_equal(kernels, listings, bitcode))
+    if (failed(lowerListed(*kernel, kLibdevicePrefix, &hardware, listing, code)))
       return failure();
-    FailureOr<std::string> text = translateToText(*kernel), binary = translateToBitcode(*kernel);
-    if (failed(text) || failed(binary))
-      return failure();
-    listing.texts.emplace_back("ll", std::move(*text));
-    code = std::move(*binary);
-  }
   CudaTools tools = findCudaTools(impl->options.cudaPath);
   std::string architecture = oldest(impl->options.architectures);
   inParallel(kernels.size(), [&](size_t kernel) {

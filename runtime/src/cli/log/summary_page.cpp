@@ -210,13 +210,7 @@ void SummaryPage::write(const trainrt_memory &memory, const std::string &how) co
   for (const auto &[name, value] : facts)
     text += row(name, value);
   text += "</table>\n<p>To repeat it:</p>\n<pre>" + escaped(command) + "</pre>\n</body></html>\n";
-  AtomicFile file;
-  Status status = file.create(path);
-  if (status.ok())
-    status = file.write(text.data(), text.size());
-  if (status.ok())
-    status = file.commit();
-  if (!status.ok())
+  if (Status status = writeFile(path, text); !status.ok())
     throw Failure(exitInput, "--summary: " + status.message());
 }
 

@@ -6,6 +6,7 @@
 #include "device/cpu/attention.h"
 
 #include "device/cpu/attention_kernels.h"
+#include "device/cpu/choose_kernels.h"
 #include "device/cpu/gemm.h"
 #include "device/thread_pool.h"
 #include "format/memory/working_memory.h"
@@ -14,7 +15,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 #include <vector>
 
 namespace trainrt {
@@ -22,18 +22,6 @@ namespace trainrt {
 namespace {
 
 constexpr int64_t blockRows = attentionBlockRows;
-
-const AttentionKernels *chooseKernels() {
-#if defined(__x86_64__)
-  if (const AttentionKernels *kernels = attentionKernelsAvx512();
-      kernels && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-    return kernels;
-  if (const AttentionKernels *kernels = attentionKernelsAvx2();
-      kernels && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return kernels;
-#endif
-  throw std::runtime_error("this processor has no AVX2 and FMA, which the CPU target needs");
-}
 
 /// The positions of a segment's rows.
 struct Positions {
@@ -283,13 +271,17 @@ int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool,
   return -1;
 }
 
+static const AttentionKernels &chosenKernels() {
+  static const AttentionKernels *const kernels =
+      chooseKernels(attentionKernelsAvx512(), attentionKernelsAvx2());
+  return *kernels;
+}
+
 int64_t attentionForwardF32(const AttentionForward &args, ThreadPool &pool) {
-  static const AttentionKernels *const kernels = chooseKernels();
-  return attentionForwardF32(args, pool, *kernels);
+  return attentionForwardF32(args, pool, chosenKernels());
 }
 int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool) {
-  static const AttentionKernels *const kernels = chooseKernels();
-  return attentionBackwardF32(args, pool, *kernels);
+  return attentionBackwardF32(args, pool, chosenKernels());
 }
 
 } // namespace trainrt

@@ -11,6 +11,7 @@
 // second.
 #include "device/cpu/gemm.h"
 
+#include "device/cpu/choose_kernels.h"
 #include "device/cpu/gemm_kernels.h"
 #include "device/thread_pool.h"
 #include "format/memory/gemm_problem.h"
@@ -18,7 +19,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <stdexcept>
 
 namespace trainrt {
 
@@ -38,22 +38,10 @@ constexpr int directRows = 8;
 /// and cut(n, parts, parts) is n.
 int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
 
-/// Both give the same bits: the chains over k are cut by k alone, and every addition is a fused
-/// one.
-const GemmKernels *chooseKernels() {
-#if defined(__x86_64__)
-  if (const GemmKernels *kernels = gemmKernelsAvx512();
-      kernels && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-    return kernels;
-  if (const GemmKernels *kernels = gemmKernelsAvx2();
-      kernels && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return kernels;
-#endif
-  throw std::runtime_error("this processor has no AVX2 and FMA, which the CPU target needs");
-}
-
+/// Whichever it is, the bits are the same: the chains over k are cut by k alone, and every addition
+/// is a fused one.
 const GemmKernels *chosenKernels() {
-  static const GemmKernels *const kernels = chooseKernels();
+  static const GemmKernels *const kernels = chooseKernels(gemmKernelsAvx512(), gemmKernelsAvx2());
   return kernels;
 }
 

@@ -62,10 +62,9 @@ Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityReco
     lengths->resize(size_t(rows));
   if (lengths && int64_t(lengths->size()) != rows)
     return fail(Code::InvalidArgument, rows, " rows where others have ", lengths->size());
-  auto integers = [&](auto type) {
-    countIntegers<decltype(type)>(array, pad, rows, record, lengths);
-    return Status();
-  };
+  if (visitInteger(array.dtype,
+                   [&]<typename T>(T) { countIntegers<T>(array, pad, rows, record, lengths); }))
+    return {};
   // Masks only.
   auto floats = [&](auto bits, auto sign) {
     using Bits = decltype(bits);
@@ -84,23 +83,8 @@ Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityReco
   case DType::F16:
   case DType::BF16:
     return floats(uint16_t(), uint16_t(1) << 15);
-  case DType::I8:
-    return integers(int8_t());
-  case DType::I16:
-    return integers(int16_t());
-  case DType::I32:
-    return integers(int32_t());
-  case DType::I64:
-    return integers(int64_t());
-  case DType::Bool:
-  case DType::U8:
-    return integers(uint8_t());
-  case DType::U16:
-    return integers(uint16_t());
-  case DType::U32:
-    return integers(uint32_t());
-  case DType::U64:
-    return integers(uint64_t());
+  default:
+    break;
   }
   return fail(Code::Internal, "dtype ", int(array.dtype));
 }
