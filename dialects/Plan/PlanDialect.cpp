@@ -36,3 +36,44 @@ void PlanDialect::initialize() {
   attachGemmCalls(getContext());
   attachAttentionCalls(getContext());
 }
+
+LogicalResult FunctionOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (!isa<BufferOp, ReleaseOp, PlanCommandOpInterface>(op))
+      return op.emitError("'") << op.getName()
+                               << "' is neither a buffer nor a command, which a plan consists of";
+  return success();
+}
+
+/// Of whom a buffer is known by a name outside of its function.
+static bool isNamed(Space space) {
+  return space != Space::arena && space != Space::host && space != Space::constant;
+}
+
+LogicalResult BufferOp::verify() {
+  const StringRef space = stringifySpace(getSpace());
+  if (isNamed(getSpace()) != !getName().value_or("").empty())
+    return emitOpError("expected ")
+           << (isNamed(getSpace()) ? "a name" : "no name") << " in the space '" << space << "'";
+  if ((getSpace() == Space::constant) != bool(getValue()))
+    return emitOpError("expected a value in the space 'constant', and in no other, got ")
+           << (getValue() ? "one" : "none") << " in '" << space << "'";
+  if (getValue() && getValue()->getType() != getType())
+    return emitOpError("expected a value of type ")
+           << getType() << ", got " << getValue()->getType();
+  return success();
+}
+
+LogicalResult ReleaseOp::verify() {
+  auto declaration = getBuffer().getDefiningOp<BufferOp>();
+  if (declaration && declaration.getSpace() != Space::arena)
+    return emitOpError("expected a buffer of the arena, got one in the space '")
+           << stringifySpace(declaration.getSpace()) << "'";
+  for (Operation *user : getBuffer().getUsers())
+    if (user->getBlock() == (*this)->getBlock() && (*this)->isBeforeInBlock(user)) {
+      InFlightDiagnostic error = emitOpError("ends a buffer's lifetime before its last use");
+      error.attachNote(user->getLoc()) << "which is here";
+      return error;
+    }
+  return success();
+}

@@ -43,6 +43,7 @@ def Plan_FunctionOp : Plan_Op<"function", [Symbol, IsolatedFromAbove, NoTerminat
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
 def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> {
@@ -53,7 +54,7 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
   let summary = "declares a buffer for a tensor";
   let description = [{
     `name` is that of the parameter, state, input, hyper-parameter or output; of the parameter for a
-    gradient. `value` holds the data of a constant. A buffer of the space `host` lies in page-locked memory of the
+    gradient. `value` holds the data of a constant. A buffer of the space `host` lies in pinned memory of the
     host; only copies to and from the device name it, and they run beside the commands around them.
     Example: `%0 = plan.buffer arena : tensor<?x64xf32, #train.dims<batch, 64>>`.
   }];
@@ -61,6 +62,7 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
                        OptionalAttr<ElementsAttr>:$value);
   let results = (outs Plan_BufferType:$result);
   let assemblyFormat = "$space ($name^)? (`value` $value^)? `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_LaunchOp : Plan_Command<"launch", ["getKernels", "getThreadScratch"]> {
@@ -150,6 +152,7 @@ def Plan_ReleaseOp : Plan_Op<"release"> {
   }];
   let arguments = (ins Plan_BufferType:$buffer);
   let assemblyFormat = "$buffer attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // TRAINC_PLAN_DIALECT_TD
