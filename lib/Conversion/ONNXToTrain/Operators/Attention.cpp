@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention, written out: scaled products, cap, masks, softmax, product. Rows without any key give
+// Attention, written out: scaled scores, cap, masks, softmax, matmul. Rows without any key give
 // zeros, as in PyTorch, from which such nodes are exported. And the rotation of queries and keys by
 // their positions.
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include <cmath>

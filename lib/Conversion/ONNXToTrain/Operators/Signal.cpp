@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Signals: window functions, Fourier transforms (of frames, too) as products with their matrix, and
+// Signals: window functions, Fourier transforms (of frames, too) as matmuls with their matrix, and
 // the causal convolution that carries its last inputs along.
 
-#include "Images/Windows.h"
+#include "lib/Conversion/ONNXToTrain/Images/Windows.h"
 
 #include <cmath>
 

@@ -3,8 +3,8 @@
 // the gradient passes where they are within its range; and weights of few bits, which are not
 // trained.
 
-#include "Compose.h"
 #include "format/quant_format.h"
+#include "lib/Conversion/ONNXToTrain/Compose.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "trainc/Conversion/QuantizedWeights.h"
 #include "llvm/Support/MathExtras.h"

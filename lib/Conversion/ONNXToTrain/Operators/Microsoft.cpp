@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operators of ONNX Runtime's own domain that its optimizers put into graphs, forward ones: fused
-// activations and products, and variants of standard operators for training.
+// activations and matmuls, and variants of standard operators for training.
 
-#include "Compose.h"
 #include "Dropout.h"
+#include "lib/Conversion/ONNXToTrain/Compose.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

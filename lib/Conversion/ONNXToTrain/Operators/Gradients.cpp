@@ -3,8 +3,8 @@
 // written out with the values that the forward pass left; convolutions, pools and resizing are
 // differentiated.
 
-#include "Compose.h"
 #include "Dropout.h"
+#include "lib/Conversion/ONNXToTrain/Compose.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

@@ -2,8 +2,8 @@
 // Constants, shapes and their changes: Reshape, Expand, Slice, Concat, Transpose, Range and
 // friends. On known small tensors they are evaluated; on data they become access ops.
 
-#include "ExportHazards.h"
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/ExportHazards.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -26,7 +26,7 @@ static std::optional<SmallVector<int64_t>> constantDims(ArrayRef<DimAttr> dims) 
 }
 
 /// Exporters fold leading axes around a transpose of the last two: [a, b, m, n] -> [a*b, m, n] ->
-/// [a*b, n, m] -> [a, b, n, m]. That is one transpose, which a product reads for free.
+/// [a*b, n, m] -> [a, b, n, m]. That is one transpose, which a matmul reads for free.
 static Value unfoldTranspose(TrainBuilder &tb, Value x, ArrayRef<DimAttr> dims) {
   auto transpose = x.getDefiningOp<train::TransposeOp>();
   auto fold =

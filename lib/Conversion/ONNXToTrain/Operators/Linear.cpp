@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Matmuls and Einsum. Leading axes against one matrix are folded into rows, and a transpose
-// of the last two axes becomes a flag, so that every product is one plain library call.
+// of the last two axes becomes a flag, so that every matmul is one plain library call.
 
-#include "ExportHazards.h"
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/ExportHazards.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

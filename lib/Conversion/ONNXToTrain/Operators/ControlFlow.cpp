@@ -2,7 +2,7 @@
 // If, Loop and Scan whose course is known while compiling: the branch that is taken, the body once
 // an iteration. What depends on data is refused.
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;

@@ -4,8 +4,8 @@
 // ops.
 
 #include "MaskAdd.h"
-#include "NodeContext.h"
-#include "Positions.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Positions.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
@@ -79,7 +79,7 @@ static std::optional<bool> comparePositions(NodeContext &c, StringRef name) {
   return std::nullopt;
 }
 
-/// f(transpose(x), number) is transpose(f(x, number)): the transpose stays next to the product that
+/// f(transpose(x), number) is transpose(f(x, number)): the transpose stays next to the matmul that
 /// reads it for free.
 static Value throughTranspose(TrainBuilder &tb, StringRef name, Value x, Value y) {
   // The other way round changes nothing.

@@ -3,7 +3,7 @@
 // The mean is over the rows that count (their weights), so a batch without any is 0 / 0, as in
 // PyTorch.
 
-#include "ExportHazards.h"
+#include "lib/Conversion/ONNXToTrain/ExportHazards.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

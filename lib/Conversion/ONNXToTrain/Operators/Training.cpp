@@ -2,8 +2,8 @@
 // ONNX's own training operators (ai.onnx.preview.training): Gradient, and the optimizers Adagrad,
 // Adam and Momentum, whose formulas are those of ONNX's specification.
 
-#include "NodeContext.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
