@@ -5,7 +5,7 @@
 Adds up the program's commands: launches by the bytes of their operands and results at copy speed,
 matmuls by their operations or bytes, each at least LAUNCH microseconds. Lists where the
 time goes by kind of command and for the most expensive kernels. Sizes have to be fixed (--dim of
-trainc). Attention commands count as their two (forward) or five (backward) products.
+trainc). Attention commands count as their two (forward) or five (backward) matmuls.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def cost(line, sizes):
         causal = 0.5 if " causal" in body else 1.0
         products = 5 if "backward" in body else 2
         flops = 2 * products * causal * batch * heads * q * k * (d + dv) / 2
-        return "attention", f"{products} products", max(LAUNCH, flops / models.ATTENTION_FLOPS), 0
+        return "attention", f"{products} matmuls", max(LAUNCH, flops / models.ATTENTION_FLOPS), 0
     count = sum(sizes[b] for b in re.findall(r"\bb\d+", body.split("#")[0]))
     return kind, kind, max(LAUNCH, count / models.COPY_BYTES_PER_S), count
 
@@ -78,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("package", type=pathlib.Path)
     parser.add_argument("--function", default="step")
-    parser.add_argument("--top", type=int, default=25, help="kernels and products listed")
+    parser.add_argument("--top", type=int, default=25, help="kernels and matmuls listed")
     parser.add_argument("--translate", default=ROOT / "build/bin/trainc-translate")
     arguments = parser.parse_args()
     command = [str(arguments.translate), "--dump-package", str(arguments.package)]

@@ -12,7 +12,7 @@ import numpy as np
 
 IGNORE = -100
 #: Speeds that limits are computed with. The first two were measured on an H200: a device copy, an
-#: 8192 cubed product. The third is an assumption, between what fused attention reaches at short and
+#: 8192 cubed matmul. The third is an assumption, between what fused attention reaches at short and
 #: at long sequences; no measurement stands behind it yet.
 COPY_BYTES_PER_S = 4.28e12
 GEMM_FLOPS = 770e12
@@ -289,7 +289,7 @@ def limit(case, real_tokens=False):
     if case.family != "mlp":
         causal = 0.5 if case.family in ("gpt2", "llama") else 1.0
         pairs = case.batch * (case.seq * density) ** 2 * causal
-        # Two products forward, five backward (one of them computes the scores again).
+        # Two matmuls forward, five backward (one of them computes the scores again).
         attention = 14.0 * pairs * case.hidden * case.layers
     parameters = body + head + rest
     # AdamW: parameter and two moments read and written, gradient read; the low copy written.

@@ -286,7 +286,7 @@ def main():
         machine = run.record("machine", **json.loads(lines[-1][1]))
         print(
             f"{machine['device']}: copy {machine['copy_bytes_per_s'] / 1e12:.2f} TB/s,"
-            f" bf16 product {machine['gemm_flops'] / 1e12:.0f} TFLOP/s, torch {machine['torch']}"
+            f" bf16 matmul {machine['gemm_flops'] / 1e12:.0f} TFLOP/s, torch {machine['torch']}"
         )
     else:
         print(f"machine.py failed: {tail(errors)}")

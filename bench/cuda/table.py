@@ -135,7 +135,7 @@ def machine_text(lines):
         return "Not measured yet."
     last = found[-1]
     return (
-        f"{last['device']}: copy {last['copy_bytes_per_s'] / 1e12:.2f} TB/s, bf16 product of 8192"
+        f"{last['device']}: copy {last['copy_bytes_per_s'] / 1e12:.2f} TB/s, bf16 matmul of 8192"
         f" cubed {last['gemm_flops'] / 1e12:.0f} TFLOP/s; PyTorch {last['torch']};"
         f" {last['run'][:10]}."
     )

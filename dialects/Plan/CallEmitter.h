@@ -19,7 +19,7 @@ public:
   virtual ~CallEmitter() = default;
 
   mlir::OpBuilder &builder;
-  /// Whether products of f32 may round their operands to TF32.
+  /// Whether matmuls of f32 may round their operands to TF32.
   const bool tf32;
 
   /// Of an operand, or of a result that has been placed.

@@ -131,7 +131,7 @@ void GemmOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memo
 
 namespace {
 
-/// A product of matrices, whose loops its axis map tells.
+/// A matmul, whose loops its axis map tells.
 LogicalResult emitProduct(MatmulOp op, CallEmitter &emitter) {
   AxisMap map = cast<AxisMapOpInterface>(*op).getAxisMap();
   Value a = op.getLhs(), b = op.getRhs(), c = op.getResult(), addend = op.getAddend();

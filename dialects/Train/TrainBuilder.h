@@ -104,7 +104,7 @@ public:
   mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis,
                          mlir::Type resultType, bool unique = false);
 
-  // Reductions and products. Reduced axes are dropped.
+  // Reductions and matmuls. Reduced axes are dropped.
   mlir::Value reduce(ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> axes);
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> axes) {
     return reduce(ReduceKind::sum, x, axes);

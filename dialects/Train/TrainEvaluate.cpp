@@ -345,10 +345,10 @@ LogicalResult CumsumOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValu
 }
 
 //===----------------------------------------------------------------------===//
-// Products and composites
+// Matmuls and composites
 //===----------------------------------------------------------------------===//
 
-/// Element `index` of a product of batched matrices.
+/// Element `index` of a batched matmul.
 static double productElement(const HostTensor &lhs, bool transposeLhs, const HostTensor &rhs,
                              bool transposeRhs, ArrayRef<int64_t> index) {
   size_t rank = lhs.shape.size();

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace trainc::train;
 
-/// The type of the product of two stored matrices; a failure, reported, if they do not fit.
+/// The type of the matmul of two stored matrices; a failure, reported, if they do not fit.
 static FailureOr<Type> productType(Operation *op, Value left, Value right, bool transposeLhs,
                                    bool transposeRhs) {
   SmallVector<DimAttr> lhs = getDims(left), rhs = getDims(right);

@@ -66,7 +66,7 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, ParentOneOf<["Fus
 }
 
 //===----------------------------------------------------------------------===//
-// Reductions and products
+// Reductions and matmuls
 //===----------------------------------------------------------------------===//
 
 def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
@@ -110,7 +110,7 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
 
     `plus` an addend of the result's type, added before the sums are rounded (`accumulate-products`).
 
-    With an `epilogue` (`fuse-epilogues`), p the product, the GELU in its tanh form, `operand` the optional operand behind
+    With an `epilogue` (`fuse-epilogues`), p the sums, the GELU in its tanh form, `operand` the optional operand behind
     `with` and `extra` the optional second result, all of one element type:
 
     | epilogue        | operand           | result          | extra            |
@@ -125,8 +125,8 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
     reads it: for weights that are stored in fewer bits, and few rows, never more than the number given. GPUs have it for
     16-bit floats and up to 64 rows, with a static k that 64 divides, and a static n that 32 divides.
 
-    The passes that make an epilogue or stream come after autodiff: such a product has no derivative. Addends, epilogues
-    and streaming are of products without a batch, and an addend and an epilogue exclude each other.
+    The passes that make an epilogue or stream come after autodiff: such a matmul has no derivative. Addends, epilogues
+    and streaming are of matmuls without a batch, and an addend and an epilogue exclude each other.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$addend,
                        Optional<Train_FloatTensor>:$operand, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs,
@@ -142,7 +142,7 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
                    "bool":$transposeRhs)>
   ];
   let extraClassDeclaration = [{
-    /// Whether it is the product, or its sum with the addend, and nothing else. What a call can do besides says no here,
+    /// Whether it is the sums, or their sum with the addend, and nothing else. What a call can do besides says no here,
     /// and nobody takes it for a sum.
     bool isSum();
     /// Of ContractionOpInterface, beside the accessors of the same names.

@@ -176,7 +176,7 @@ static Value buildReshaped(PatternRewriter &rewriter, ReshapeOp reshape, Value v
 }
 
 /// Formulas between a reshape and its inverse are computed in the outer shape, as exporters flatten
-/// tokens for a product and for the loss, and add a bias in between.
+/// tokens for a matmul and for the loss, and add a bias in between.
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) {
   constexpr unsigned kMostSteps = 8;
   Operation *def = op.getOperand().getDefiningOp();

@@ -82,9 +82,12 @@ public:
       if (term.count && term.count != rows)
         mean.count = term.count;
     } else if (term.kind == Kind::Sum) {
-      mean.reason = "it is a sum over rows";
+      mean.obstacle = {"it is a sum over rows",
+                       "export the loss as a mean (reduction='mean'), if it may be one"};
     } else {
-      mean.reason = term.reason.empty() ? "it has a value for each row" : term.reason;
+      mean.obstacle = term.reason.empty() ? Obstacle("it has a value for each row",
+                                                     "export the mean of these values")
+                                          : Obstacle(term.reason);
     }
     return mean;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The text of a package. Size expressions are written out where they are used, so that a command
-// reads as one line: which kernel or product, on which buffers, for which nodes of the model.
+// reads as one line: which kernel or matmul, on which buffers, for which nodes of the model.
 
 #include "trainc/Package/DumpPackage.h"
 

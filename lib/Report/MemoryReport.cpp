@@ -140,7 +140,7 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
         {"peak", total->bytes(), fixed(total->bytes()) + (besides.empty() ? "" : " " + besides)});
   // Not part of the peak: it is other memory.
   if (llvm::any_of(step.functions, [](const FunctionMemory &f) { return f.usesHost(); }))
-    list.push_back({"page-locked on host", number(&StepMemory::Total::host),
+    list.push_back({"pinned on host", number(&StepMemory::Total::host),
                     "beside the peak: what --offload moves there"});
   return list;
 }

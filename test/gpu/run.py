@@ -190,7 +190,7 @@ def check_offload(job):
             log = [json.loads(line) for line in text.splitlines()]
             held = [entry for entry in log if entry.get("event") == "memory" and "phase" not in entry][-1]
             if bool(flags) != (held["pinned"] > 0):
-                raise run_e2e.Failed(f"{held['pinned']} bytes are page-locked with flags {flags}")
+                raise run_e2e.Failed(f"{held['pinned']} bytes are pinned with flags {flags}")
             seen[bool(flags), name] = [entry["loss"] for entry in run_e2e.steps_of(log)], held["arena"]
     losses, arena = seen[False, "graph"]
     print(f"{losses[0]} .. {losses[-1]}; activations {arena} without, {seen[True, 'graph'][1]} bytes with offload")

@@ -16,7 +16,7 @@ def RangeOpInterface : OpInterface<"RangeOpInterface"> {
   let methods = [
     InterfaceMethod<[{
         The range of result elements made of operand elements in these ranges. A reduction combines one element or
-        more, a product of matrices sums up one product or more. Call train::inferRange instead.
+        more, a matmul sums up one product or more. Call train::inferRange instead.
       }],
       "::trainc::train::Range", "getRange",
       (ins "unsigned":$result, "::llvm::ArrayRef<::trainc::train::Range>":$operands)>,

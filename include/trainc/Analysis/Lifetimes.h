@@ -19,7 +19,7 @@ struct BufferLifetime {
   plan::Space space = plan::Space::arena;
 
   bool isArena() const { return space == plan::Space::arena; }
-  /// In page-locked memory of the host.
+  /// In pinned memory of the host.
   bool isHost() const { return space == plan::Space::host; }
 };
 
@@ -60,7 +60,7 @@ ArenaPeak getArenaPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_
 mlir::FailureOr<ArenaPeak> getArenaPeak(plan::FunctionOp function, SymbolLookup symbols,
                                         const MemoryTraits &memory);
 
-/// Bytes of the block of page-locked memory for the buffers that are on the host.
+/// Bytes of the block of pinned memory for the buffers that are on the host.
 int64_t getHostPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes,
                     const MemoryTraits &memory);
 

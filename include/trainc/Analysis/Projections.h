@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products of activations with a parameter, found by what ops say of their axes: the modules that
+// Matmuls of activations with a parameter, found by what ops say of their axes: the modules that
 // adapters are attached to and whose weights are quantized.
 #ifndef TRAINC_ANALYSIS_PROJECTIONS_H
 #define TRAINC_ANALYSIS_PROJECTIONS_H
@@ -9,7 +9,7 @@
 
 namespace trainc {
 
-/// On the module: names of the parameters of low-rank branches whose products stay apart.
+/// On the module: names of the parameters of low-rank branches whose matmuls stay apart.
 inline constexpr llvm::StringLiteral kUnfusedBranchesAttr = "train.unfused_branches";
 
 /// result[..., n] = sum over k of input[..., k] * weight[n, k] (or weight[k, n]).

@@ -6,8 +6,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
-#include <string>
+#include "trainc/Support/Obstacle.h"
 
 namespace trainc {
 
@@ -20,7 +19,7 @@ struct LossMean {
   /// number of rows, or `number` is set.
   train::DimAttr count = {};
   /// Why the loss is no such quotient.
-  std::string reason = {};
+  Obstacle obstacle = {};
 };
 
 /// Of `loss`, a value of `function`.

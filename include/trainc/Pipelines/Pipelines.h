@@ -28,7 +28,7 @@ struct LoraOptions {
   std::string save;
   /// none, all or lora_only.
   std::string bias = "none";
-  /// Kinds of projections whose branches share products with others: mlp, qkv, o.
+  /// Kinds of projections whose branches share matmuls with others: mlp, qkv, o.
   std::vector<std::string> fuse = {"mlp", "qkv", "o"};
 };
 

@@ -23,7 +23,7 @@ public:
     int64_t inputs = 0, outputs = 0;
     /// Of kernels and library calls: with one thread, and what each other one adds.
     int64_t workspace = 0, workspaceOfOthers = 0;
-    int64_t host = 0; ///< page-locked, for what is moved there
+    int64_t host = 0; ///< pinned, for what is moved there
   };
   /// Fails where a size has no value, or is too large for a number.
   mlir::FailureOr<Numbers> evaluate(const Sizes &sizes) const;

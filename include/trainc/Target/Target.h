@@ -39,13 +39,13 @@ enum class Precision {
 
 /// What the schedule does for a target. The defaults are those of a plain processor.
 struct ScheduleTraits {
-  /// Types that are narrower than f32 are storage only, and products of f64 have no library
+  /// Types that are narrower than f32 are storage only, and matmuls of f64 have no library
   /// (`widen-types`).
   bool widensTypes = true;
-  /// The library's products take biases and GELUs, and store f32 from 16-bit factors
+  /// The library's matmuls take biases and GELUs, and store f32 from 16-bit factors
   /// (`fuse-epilogues`, `widen-products`).
   bool libraryEpilogues = false;
-  /// Kernels make factors of products as they read them (`stream-weights`).
+  /// Kernels make factors of matmuls as they read them (`stream-weights`).
   bool streamsWeights = false;
   /// `recompute-cost` of `form-kernels`: higher where arithmetic is cheap beside memory.
   unsigned recomputeCost = 6;
@@ -74,7 +74,7 @@ struct ProcessorSpeed {
   double seconds(double work, double moved) const { return std::max(work / flops, moved / bytes); }
 };
 
-/// Of products in 32 bits, of 32 bits rounded to TF32, and in 16 bits.
+/// Of matmuls in 32 bits, of 32 bits rounded to TF32, and in 16 bits.
 struct ProcessorSpeeds {
   ProcessorSpeed f32, tf32, low;
 

@@ -303,7 +303,10 @@ LogicalResult Legalizer::addInputs() {
     StringRef name = graph.getInputName(i);
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
-      return error("input '" + name + "' is not a tensor of numbers of known rank");
+      return error(
+          "input '" + name +
+          "' is not a tensor of numbers of known rank; export the model with the shapes of its "
+          "inputs");
     // The runtime widens what the data hold.
     Type element = carrierOf(type.getElementType());
     if (!element || !isComputed(element))
@@ -674,7 +677,8 @@ LogicalResult Legalizer::finish() {
   for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
     LegalValue &value = valueOf(ret->getOperand(i));
     if (value.isSequence)
-      return error("the output '" + graph.getOutputName(i) + "' is a sequence");
+      return error("the output '" + graph.getOutputName(i) +
+                   "' is a sequence; export its tensors as outputs, or concatenate them");
     if (updateOutputs.contains(i))
       continue;
     StringRef name = graph.getOutputName(i), kind = int(i) == lossIndex ? "loss" : "output";

@@ -15,7 +15,7 @@ using KernelSource = llvm::function_ref<mlir::FailureOr<codegen::KernelInfo>(tra
 /// Replaces `function` by a plan.function of the same name, in the order of its ops. Updated
 /// arguments are written in place where no later command reads the old value, through a copy
 /// otherwise. Fails with a diagnostic at the op that has no place in a plan.
-/// `tf32`: products of f32 may round their operands to TF32.
+/// `tf32`: matmuls of f32 may round their operands to TF32.
 mlir::LogicalResult convertTrainToPlan(mlir::func::FuncOp function, KernelSource kernels,
                                        bool tf32 = false);
 

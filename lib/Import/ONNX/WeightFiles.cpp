@@ -49,7 +49,8 @@ WeightFile WeightFiles::inspect(StringRef location) {
   // Any such part, even if the path stays inside in the end.
   for (auto part = path::begin(location), end = path::end(location); part != end; ++part)
     if (*part == "..") {
-      file.error = "the external data location '" + location.str() + "' leaves the model's folder";
+      file.error = "the external data location '" + location.str() +
+                   "' leaves the model's folder; put the file beside the model and export it again";
       return file;
     }
   SmallString<256> full(folder);
@@ -65,7 +66,7 @@ WeightFile WeightFiles::inspect(StringRef location) {
   StringRef realFile = real;
   if (!failed && realFile != realFolder && !isInside(realFile, realFolder)) {
     file.error = "the external data location '" + location.str() +
-                 "' is a symbolic link that leaves the model's folder";
+                 "' is a symbolic link that leaves the model's folder; copy the file there";
     return file;
   }
   // Weights may come later, from another file.

@@ -26,29 +26,47 @@ public:
 
   void runOnOperation() override {
     // The search makes schedules whose remarks are not those of the program that comes out.
-    std::string config;
+    BudgetChoice choice;
     if (hooks.muteRemarks)
       hooks.muteRemarks(true);
-    const LogicalResult chosen = choose(config);
+    const LogicalResult chosen = choose(choice);
     if (hooks.muteRemarks)
       hooks.muteRemarks(false);
+    explain(choice);
     if (failed(chosen))
       return signalPassFailure();
-    if (config.empty())
+    if (choice.config.empty())
       return;
     // Empty where the step fits as it is: nothing is computed again then.
     OpPassManager pm(ModuleOp::getOperationName());
-    pm.addPass(createRecomputePass({config}));
+    pm.addPass(createRecomputePass({choice.config}));
     if (failed(runPipeline(pm, getOperation())))
       signalPassFailure();
   }
 
 private:
   /// Tells the caller first, who may have to take back what it has said already.
-  LogicalResult refuse(const llvm::Twine &problem) {
+  InFlightDiagnostic refuse(const llvm::Twine &problem) {
     if (hooks.onRefused)
       hooks.onRefused();
     return getOperation().emitError("--memory-budget ") << budget << ": " << problem;
+  }
+
+  void explain(const BudgetChoice &choice) {
+    auto options = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("choose-recompute").function("step");
+    };
+    Location loc = getOperation().getLoc();
+    if (choice.fits)
+      remark::passed(loc, options("Chosen")) << remark::add(
+          "a step of {0} is made one of {1}: {2} values are rematerialized",
+          formatBytes(choice.plain.bytes()), formatBytes(choice.memory.bytes()), choice.recomputed);
+    for (const BudgetDecline &declined : choice.declined) {
+      auto missed = remark::missed(loc, options("Declined"));
+      missed << remark::add("{0}", declined.what)
+             << remark::reason("{0}", declined.obstacle.reason);
+      declined.obstacle.suggestTo(missed);
+    }
   }
 
   /// As the options of the command line, but in a form that a pipeline's text can hold, so that the
@@ -77,7 +95,7 @@ private:
     return success();
   }
 
-  LogicalResult choose(std::string &config) {
+  LogicalResult choose(BudgetChoice &choice) {
     // For the report only: nothing that is chosen depends on time.
     auto begin = std::chrono::steady_clock::now();
     TrialOptions options;
@@ -108,14 +126,16 @@ private:
       return refuse("sizes have no number:" + dimOptions(sizes));
     if (trials.functions().empty() || !StepGraph::isStep(trials.step()))
       return refuse("the model has no training step that could compute anything again");
-    BudgetChoice choice;
     std::string problem;
     if (failed(chooseForBudget(trials, parsed, options.target->traits.speeds.of(options.precision),
                                sizes, batch, choice, problem)))
       return failure();
-    if (!problem.empty())
-      return refuse(problem);
-    config = choice.config;
+    if (!problem.empty()) {
+      InFlightDiagnostic error = refuse(problem);
+      error.attachNote() << "a smaller batch (--dim), more micro-batches (--accumulate) or, on a "
+                            "GPU, --offload take less";
+      return error;
+    }
     // The copies of `offload` are planned for what has been chosen.
     if (choice.batch && offload) {
       Builder builder(&getContext());

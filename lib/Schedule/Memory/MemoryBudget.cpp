@@ -137,7 +137,9 @@ public:
     for (Operation &op : trials.step().getBody().front().without_terminator())
       choice.plainSeconds += secondsOf(&op, sizes, speed);
     choice.fits = measure(*plain) <= limit;
-    if (!choice.fits)
+    if (choice.fits)
+      choice.declined.push_back({"nothing is rematerialized", "the step fits as it is"});
+    else
       choice.leastSeconds = leastSeconds(double(measure(*plain) - limit));
     return success();
   }
@@ -186,6 +188,7 @@ public:
     choice.leastSeconds = std::min(choice.leastSeconds, choice.seconds);
     for (size_t count : counts)
       choice.recomputed += count;
+    explain(counts, choice);
     return success();
   }
 
@@ -217,6 +220,25 @@ private:
   }
   /// Counted in schedules made, not in questions asked: answers that are known are free.
   bool mayTry() const { return trials.count() < mostTrials; }
+
+  void explain(const Counts &counts, BudgetChoice &choice) const {
+    for (auto [entry, count] : llvm::zip_equal(classes, counts)) {
+      const size_t kept = entry.count - count;
+      if (!kept)
+        continue;
+      Obstacle obstacle = mayTry() ? "the step is no smaller without them"
+                                   : "the step is no smaller without them in the schedules that "
+                                     "were tried";
+      if (choice.fits)
+        obstacle = llvm::formatv("the step fits with them; to rematerialize them would take {0:f4} "
+                                 "ms",
+                                 1e3 * entry.seconds * double(kept) / double(entry.count))
+                       .str();
+      choice.declined.push_back(
+          {llvm::formatv("{0} of {1} values of {2} are kept", kept, entry.count, entry.pattern),
+           obstacle});
+    }
+  }
 
   /// The first `number` values in the order of the classes.
   Counts firstValues(size_t number) const {
@@ -618,6 +640,8 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   }
   // Rows a second: what a training run gains by a batch.
   double best = 0;
+  // In samples a second, of batches that are not chosen because of it.
+  std::vector<std::pair<int64_t, double>> rates;
   auto rateOf = [](int64_t batch, double seconds) {
     return double(std::max<int64_t>(batch, 1)) / seconds;
   };
@@ -625,6 +649,7 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   auto consider = [&](int64_t batch, BudgetChoice &candidate) {
     candidate.batch = batch;
     const double rate = rateOf(batch, candidate.plainSeconds + candidate.seconds);
+    rates.emplace_back(batch, rate);
     if (rate > best) {
       best = rate;
       choice = candidate;
@@ -645,9 +670,12 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
     else
       others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
   }
-  for (auto [batch, most] : llvm::reverse(others)) {
-    if (most <= best || worse == mostWorse)
+  std::vector<BudgetDecline> declined;
+  for (auto [batch, most] : others) {
+    if (most <= best) {
+      rates.emplace_back(batch, most);
       continue;
+    }
     const Sizes these = sizesOf(batch);
     BudgetChoice candidate;
     if (failed(search.begin(budget, these, candidate)) || failed(search.choose(these, candidate)))
@@ -659,10 +687,21 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
       }
       break;
     }
-    const double before = best;
-    consider(batch, candidate);
-    worse = best > before ? 0 : worse + 1;
+    // The smallest batch comes last: its problem is told.
+    problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+    if (budget.fit)
+      declined.push_back({"batch " + std::to_string(batch) + " is not chosen", problem});
+    if (best == 0)
+      choice = candidate;
   }
+  for (auto [batch, rate] : rates)
+    if (batch != choice.batch)
+      declined.push_back({"batch " + std::to_string(batch) + " is not chosen",
+                          llvm::formatv("batch {0} has a better predicted rate: {1:f1} samples a "
+                                        "second to {2:f1}",
+                                        choice.batch, best, rate)
+                              .str()});
+  llvm::append_range(choice.declined, declined);
   // For the report.
   choice.trials = trials.count();
   return success();

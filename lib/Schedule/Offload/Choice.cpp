@@ -99,8 +99,10 @@ private:
       else if (use.written > use.touched.front() && !longest.after)
         reasons[number] = "it is written again";
       else if (!longest.after || !schedule.place(alone))
-        reasons[number] = "its longest pause, " + describeTime(longest.seconds) +
-                          ", is too short to move it: both ways take " + describeTime(both);
+        reasons[number] = {"its longest pause, " + describeTime(longest.seconds) +
+                               ", is too short to move it: both ways take " + describeTime(both),
+                           "a larger batch has longer pauses; trainc --offload-rate tells of a "
+                           "faster link"};
       else
         choice.paused.push_back(longest);
     }
@@ -127,15 +129,16 @@ private:
       moved.push_back(&value);
       // All are placed anew: the link is shared, and an order that fits may be another one.
       std::optional<std::vector<Transfer>> transfers = schedule.place(moved);
-      std::string &reason = reasons[value.buffer];
+      Obstacle &reason = reasons[value.buffer];
       if (!transfers) {
         reason = "the link is busy with others: a command would wait";
         continue;
       }
       if (const int64_t host = schedule.hostBytes(*transfers);
           limits.hostBytes >= 0 && host > limits.hostBytes) {
-        reason = "pinned memory would be " + describeMoved(host) + ", the limit is " +
-                 describeMoved(limits.hostBytes);
+        reason = {"pinned memory would be " + describeMoved(host) + ", the limit is " +
+                      describeMoved(limits.hostBytes),
+                  "raise it: trainc --offload=SIZE"};
         continue;
       }
       const std::vector<int64_t> with = schedule.liveBytes(*transfers);
@@ -183,8 +186,8 @@ private:
       if (!life.isArena() || !bytes[buffer] || moved.contains(buffer) || life.first >= peak ||
           life.last <= peak || llvm::is_contained(uses[buffer].touched, peak))
         continue;
-      choice.kept.push_back(
-          {buffer, reasons[buffer].empty() ? "the peak would be as high" : reasons[buffer]});
+      choice.kept.push_back({buffer, reasons[buffer].empty() ? Obstacle("the peak would be as high")
+                                                             : reasons[buffer]});
     }
   }
 
@@ -196,7 +199,7 @@ private:
   std::vector<Uses> uses;
   std::vector<bool> isTried; ///< by `choice.paused`
   std::vector<const PausedBuffer *> taken;
-  std::vector<std::string> reasons; ///< by buffer
+  std::vector<Obstacle> reasons; ///< by buffer
 };
 } // namespace
 

@@ -4,6 +4,7 @@
 #define TRAINC_SCHEDULE_OFFLOAD_CHOICE_H
 
 #include "lib/Schedule/Offload/TransferSchedule.h"
+#include "trainc/Support/Obstacle.h"
 
 namespace trainc {
 
@@ -18,7 +19,7 @@ struct OffloadChoice {
   /// Bytes in use at most, before and with them.
   int64_t plainPeak = 0, peak = 0;
   /// Buffers that lie around at the peak and stay, with the reason.
-  std::vector<std::pair<uint32_t, std::string>> kept;
+  std::vector<std::pair<uint32_t, Obstacle>> kept;
 };
 
 /// `bytes`: of the buffers.

@@ -121,10 +121,13 @@ private:
                  describeTime(schedule.copySeconds(value.bytes)),
                  describeTime(schedule.beginOf(value.after) - schedule.beginOf(transfer.away)));
     }
-    for (auto &[buffer, reason] : choice.kept)
-      remark::missed(plan::BufferOp(lifetimes.buffers[buffer].buffer).getLoc(), options("Kept"))
-          << remark::add("{0} stays on the device", nodeOf(buffer))
-          << remark::reason("{0}", reason);
+    for (auto &[buffer, obstacle] : choice.kept) {
+      auto missed = remark::missed(plan::BufferOp(lifetimes.buffers[buffer].buffer).getLoc(),
+                                   options("Kept"));
+      missed << remark::add("{0} stays on the device", nodeOf(buffer))
+             << remark::reason("{0}", obstacle.reason);
+      obstacle.suggestTo(missed);
+    }
     if (!choice.transfers.empty())
       remark::passed(function.getLoc(), options("Peak")) << remark::add(
           "'{0}': {1} on the host, activations and temporaries {2} instead of {3} at "

@@ -10,7 +10,7 @@ def OffloadPass : Pass<"offload", "::trainc::plan::FunctionOp"> {
   let description = [{
     Works on plan functions that change a parameter or an accumulator, for a GPU. A buffer of the arena that is written
     once and then not touched for long, as an activation between its last reader in the forward and its first one in
-    the backward, is copied to page-locked memory of the host when it has been written; what is behind the pause reads
+    the backward, is copied to pinned memory of the host when it has been written; what is behind the pause reads
     a new buffer that is copied back in time. The arena holds neither in between.
 
     Copies run beside other commands, one after the other. Where they begin and end is worked out by a model: commands

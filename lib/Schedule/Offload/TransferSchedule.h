@@ -47,7 +47,7 @@ public:
 
   /// By command what of the arena is in use, with these transfers.
   std::vector<int64_t> liveBytes(llvm::ArrayRef<Transfer> transfers) const;
-  /// Bytes of page-locked memory that they take.
+  /// Bytes of pinned memory that they take.
   int64_t hostBytes(llvm::ArrayRef<Transfer> transfers) const;
 
 private:

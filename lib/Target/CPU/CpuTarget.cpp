@@ -54,7 +54,9 @@ public:
     if (list == "native") {
       list = codegen::getHostLevel();
       if (list.empty())
-        return "kernels need x86-64-v3 or better, which this machine is not";
+        return "kernels need x86-64-v3 or better, which this machine is not; for another one name "
+               "its "
+               "level: cpu:x86-64-v3 or cpu:x86-64-v4";
     }
     if (llvm::is_contained(kLevels, list))
       processors = {list.str()};

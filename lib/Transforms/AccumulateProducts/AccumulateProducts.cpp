@@ -21,9 +21,9 @@ namespace trainc {
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h.inc"
 } // namespace trainc
 
-/// The product, or the last of a chain of such that are added to each other, that a sum's operand
+/// The matmul, or the last of a chain of such that are added to each other, that a sum's operand
 /// is, and nothing but the sum reads; else null.
-/// Each link has the sum as its one reader: what else reads it would see the product without the
+/// Each link has the sum as its one reader: what else reads it would see the matmul without the
 /// addend.
 static ContractionOpInterface productOf(Value value) {
   while (value.hasOneUse()) {
@@ -54,7 +54,7 @@ public:
         parameters.insert(argument);
   }
   /// Whether a factor is made of one alone.
-  /// Only the two factors: an addend is another product's.
+  /// Only the two factors: an addend is another matmul's.
   bool isOf(Operation *product) const {
     return !parameters.empty() && llvm::any_of(product->getOperands().take_front(2),
                                                [&](Value factor) { return isMadeOfOne(factor); });
@@ -112,7 +112,8 @@ private:
 } // namespace
 
 /// `product` + addend, computed where `sum` is.
-static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Positions &positions) {
+static void addTo(ContractionOpInterface product, Value addend, AddOp sum) {
+  // Only values before the sum are operands of it, so moving the matmul down to it breaks no
   // Only values before the sum are operands of it, so moving the product down to it breaks no
   // order, and up is never needed.
   product.getAddendMutable().assign(addend);
@@ -120,14 +121,14 @@ static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Posit
   product->setLoc(FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()}));
 }
 
-/// Adds `product` in front of a chain of sums instead of to its end, if its first product is the
+/// Adds `product` in front of a chain of sums instead of to its end, if its first matmul is the
 /// deeper one.
-/// False if the chain's first product takes no addend, or is not deeper. The links move behind the
+/// False if the chain's first matmul takes no addend, or is not deeper. The links move behind the
 /// root in their order.
 static bool putInFront(ContractionOpInterface product, ContractionOpInterface chain, AddOp sum,
                        Positions &positions) {
   SmallVector<ContractionOpInterface> links{chain};
-  // Up to the chain's first product, which has no addend.
+  // Up to the chain's first matmul, which has no addend.
   while (Value addend = links.back().getAddend()) {
     auto link = addend.getDefiningOp<ContractionOpInterface>();
     // A link that is read elsewhere must stay where it is.
@@ -180,14 +181,14 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused, Positions &pos
   }
   OpBuilder builder(sum);
   TrainBuilder tb(builder, loc);
-  // Between product and sum there may have been views and widening casts: the sum's shape and type
+  // Between matmul and sum there may have been views and widening casts: the sum's shape and type
   // come last.
   Value result = tb.cast(tb.reshape(last->getResult(0), getDims(sum.getResult())),
                          getElementTypeOrSelf(sum.getResult().getType()));
   sum.getResult().replaceAllUsesWith(result);
   SmallVector<Value> parts(sum->getOperands());
   sum.erase();
-  // Views and casts of the parts that nobody reads any more; the products themselves stay.
+  // Views and casts of the parts that nobody reads any more; the matmuls themselves stay.
   for (Value part : parts)
     for (Operation *def = part.getDefiningOp();
          def->use_empty() && (isWidening(def) || keepsColumns(def)); def = part.getDefiningOp()) {

@@ -18,10 +18,10 @@ namespace trainc {
 
 namespace {
 
-/// Where two extents are below this, the product takes no time worth a kernel.
+/// Where two extents are below this, the matmul takes no time worth a kernel.
 constexpr int64_t kSmallest = 64;
 
-/// The extent to pad to, beside another one of the product; the extent itself where it is fine or
+/// The extent to pad to, beside another one of the matmul; the extent itself where it is fine or
 /// not known.
 DimAttr aligned(DimAttr extent, DimAttr other) {
   std::optional<int64_t> value = extent.getConstant();
@@ -67,7 +67,8 @@ void align(ContractionOpInterface op) {
           << remark::add("{0}: m, n, k {1}, {2}, {3} stay, not all multiples of 8", describeOp(op),
                          m.str(), n.str(), k.str())
           << remark::reason("it is too small for a copy to pay, or what is uneven is read along "
-                            "no row");
+                            "no row")
+          << remark::suggest("choose sizes that are multiples of 8 in the model");
     return;
   }
   OpBuilder builder(op);
@@ -95,11 +96,11 @@ struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
   void runOnOperation() override {
     SmallVector<ContractionOpInterface> ops;
     getOperation()->walk([&](ContractionOpInterface op) {
-      // Products with an addend or an epilogue would have to pad these as well.
+      // Matmuls with an addend or an epilogue would have to pad these as well.
       if (op.isPlain() && getElementType(op->getResult(0)).getIntOrFloatBitWidth() == 16)
         ops.push_back(op);
     });
-    // Collected first: new products are not looked at again.
+    // Collected first: new matmuls are not looked at again.
     llvm::for_each(ops, align);
   }
 };

@@ -168,7 +168,7 @@ private:
     if (!rowLoop(def)) {
       // Its result is cut instead.
       chunked.remove(def);
-      // Repeated numbers are cut where they are; products would all be there.
+      // Repeated numbers are cut where they are; matmuls would all be there.
       return projections.contains(def) ? describeOp(def) + " does not keep rows apart" : "";
     }
     if (projections.contains(def)) {

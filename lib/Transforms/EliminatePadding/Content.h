@@ -10,7 +10,7 @@
 namespace trainc {
 
 /// The one assumption that the proof makes of numbers: an activation that formulas do not bound
-/// (results of products, sums, norms, parameters, inputs) lies within this. Only how far masked
+/// (results of matmuls, sums, norms, parameters, inputs) lies within this. Only how far masked
 /// scores are below others is concluded from it.
 inline constexpr double kActivation = 1000;
 

@@ -7,6 +7,7 @@
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Formulas/InputTests.h"
+#include "trainc/Support/Obstacle.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -111,7 +112,7 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
     // Tokens of other sizes (a decoder's) have a mask of their own.
     // A model with several sequences may have a mask for each; all that are found are kept.
     SmallVector<Attribute> found;
-    std::string declined;
+    bool declined = false;
     Location location = forward.getBody().front().front().getLoc();
     // Each input of tokens by itself; the first candidate that can be proved is taken.
     for (const TokenInput &tokens : inputs) {
@@ -119,7 +120,7 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
         continue;
       SmallVector<Candidate> candidates = findCandidates(forward, tokens, padding);
       Location here = tokens.uses.front()->getOwner()->getLoc();
-      std::string first;
+      Obstacle first;
       DictionaryAttr result;
       for (const Candidate &candidate : candidates) {
         std::string reason;
@@ -130,10 +131,12 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
           break;
         if (!first.empty())
           continue;
-        if (!candidate.isNamed)
-          first = "no input masks it: where " + nameOf(forward, candidate.mask) + " is " +
-                  std::to_string(candidate.mask.value) + ", ";
-        first += reason;
+        if (candidate.isNamed)
+          first = reason;
+        else
+          first = {"no input masks it: where " + nameOf(forward, candidate.mask) + " is " +
+                       Twine(candidate.mask.value) + ", " + reason,
+                   kSayWhatPads};
       }
       if (result) {
         remark::passed(here, options("Found"))
@@ -142,20 +145,25 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
                            result.getAs<IntegerAttr>("value").getInt());
         found.push_back(result);
       } else if (!first.empty()) {
-        remark::missed(here, options("Declined"))
-            << remark::add("padding is computed like tokens") << remark::reason("{0}", first);
-        declined = first;
+        auto missed = remark::missed(here, options("Declined"));
+        missed << remark::add("padding is computed like tokens")
+               << remark::reason("{0}", first.reason);
+        first.suggestTo(missed);
+        declined = true;
       }
     }
     if (!found.empty())
       forward->setAttr(kPaddingAttr, ArrayAttr::get(&getContext(), found));
-    else if (declined.empty())
+    else if (!declined)
       remark::missed(location, options("Declined"))
           << remark::add("padding is computed like tokens") << remark::reason("no input masks it")
-          << remark::suggest("say what pads: trainc --pad-token INPUT=ID, or INPUT=MASK");
+          << remark::suggest(kSayWhatPads);
   }
 
 private:
+  static constexpr char kSayWhatPads[] =
+      "say what pads: trainc --pad-token INPUT=ID, or INPUT=MASK";
+
   remark::RemarkOpts options(StringRef name) {
     return remark::RemarkOpts::name(name).category("find-padding").function("forward");
   }

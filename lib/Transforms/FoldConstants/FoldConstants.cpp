@@ -89,9 +89,14 @@ private:
       operands.push_back(it->second);
     }
     if (!isSmall(op)) {
-      if (!operands.empty())
-        remark::missed(op->getLoc(), options()) << remark::reason(
-            "the result has more than {0} elements or a symbolic size", int64_t(maxElements));
+      if (operands.empty())
+        return;
+      auto missed = remark::missed(op->getLoc(), options());
+      missed << remark::reason("the result has more than {0} elements or a symbolic size",
+                               int64_t(maxElements));
+      if (llvm::any_of(op->getResultTypes(),
+                       [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); }))
+        missed << remark::suggest("give sizes numbers: trainc --dim NAME=N");
       return;
     }
     // The evaluator may refuse (a division by zero): the op then stays, to fail as it would.

@@ -118,10 +118,11 @@ private:
     };
     // Without the mark the runtime knows no more than the number of rows.
     if (!mean.isMean) {
-      remark::missed(loss.getLoc(), options("LossNoMean"))
-          << remark::add("evaluations weight the losses of batches by rows, which is not the loss "
-                         "of all rows at once")
-          << remark::reason("{0}", mean.reason);
+      auto missed = remark::missed(loss.getLoc(), options("LossNoMean"));
+      missed << remark::add("evaluations weight the losses of batches by rows, which is not the "
+                            "loss of all rows at once")
+             << remark::reason("{0}", mean.obstacle.reason);
+      mean.obstacle.suggestTo(missed);
       return success();
     }
     std::string name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `fuse-epilogues`: walks from every product to what ends its chain, then decides by what
+// The pass `fuse-epilogues`: walks from every matmul to what ends its chain, then decides by what
 // reads that.
 
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
@@ -10,6 +10,7 @@
 #include "trainc/Analysis/StridedViews.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
+#include "trainc/Support/Obstacle.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -95,7 +96,7 @@ public:
   void run() {
     SmallVector<MatmulOp> products;
     function.walk([&](MatmulOp op) {
-      // Libraries have epilogues for 16-bit products.
+      // Libraries have epilogues for 16-bit matmuls.
       if (op.isPlain() && width(op.getResult()) == 16)
         products.push_back(op);
     });
@@ -108,17 +109,18 @@ private:
   remark::RemarkOpts options(StringRef name) {
     return remark::RemarkOpts::name(name).category("fuse-epilogues").function(function.getName());
   }
-  void declined(MatmulOp product, StringRef what, StringRef reason) {
-    remark::missed(product.getLoc(), options("NotFused"))
-        << remark::add("{0}: no epilogue for {1}", describeOp(product), what)
-        << remark::reason("{0}", reason);
+  void declined(MatmulOp product, StringRef what, const Obstacle &obstacle) {
+    auto missed = remark::missed(product.getLoc(), options("NotFused"));
+    missed << remark::add("{0}: no epilogue for {1}", describeOp(product), what)
+           << remark::reason("{0}", obstacle.reason);
+    obstacle.suggestTo(missed);
   }
   void fused(MatmulOp product, StringRef what) {
     remark::passed(product.getLoc(), options("Fused"))
         << remark::add("{0}: {1} in the matmul", describeOp(product), what);
   }
 
-  /// From the product over casts and reshapes to what is computed with it. Forward is before
+  /// From the matmul over casts and reshapes to what is computed with it. Forward is before
   /// backward in program order, so that a derivative finds what was stored for it.
   void fuse(MatmulOp product) {
     Value value = product.getResult(), bias;
@@ -160,17 +162,16 @@ private:
 
   /// Why no epilogue can be had; empty if one can.
   /// Of the shape alone: what cuBLASLt takes.
-  /// Of the shape alone.
-  std::string whyNot(MatmulOp product) {
+  Obstacle whyNot(MatmulOp product) {
     SmallVector<DimAttr> dims = getDims(product.getResult());
     if (dims.size() != 2)
       return "the matmul has a batch";
     std::optional<int64_t> columns = dims.back().getConstant();
     if (!columns)
-      return "the number of columns is not known";
+      return {"the number of columns is not known", "give the size a number: trainc --dim NAME=N"};
     if (*columns % kColumnMultiple)
-      return std::to_string(*columns) + " columns are no multiple of " +
-             std::to_string(kColumnMultiple);
+      return {Twine(*columns) + " columns are no multiple of " + Twine(kColumnMultiple),
+              "make the layer a little wider"};
     return {};
   }
 
@@ -211,14 +212,14 @@ private:
     from.replaceAllUsesWith(tb.cast(tb.reshape(to, getDims(from)), from.getType()));
   }
 
-  /// The bias is added in the product where no kernel could add it for free.
+  /// The bias is added in the matmul where no kernel could add it for free.
   void fuseBias(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
     StringRef what = "the bias";
     if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
         !readers.sums.empty() || !readByLibraries(readers.low, readers.known))
       return declined(product, what, "a kernel that reads the sum adds it");
-    if (std::string reason = whyNot(product); !reason.empty())
-      return declined(product, what, reason);
+    if (Obstacle obstacle = whyNot(product); !obstacle.empty())
+      return declined(product, what, obstacle);
     auto op = create(product, add, Epilogue::bias, bias, {});
     for (Value low : readers.low)
       replace(low, op.getResult());
@@ -231,17 +232,17 @@ private:
     StringRef what = bias ? "bias and GELU" : "GELU";
     GeluOp gelu = readers.gelus.front();
     Readers results(gelu.getResult(), getElementType(product.getResult()));
-    std::string reason = whyNot(product);
+    Obstacle obstacle = whyNot(product);
     if (readers.others || !readers.low.empty() || !readers.sums.empty())
-      reason = "more than GELU reads its operand";
+      obstacle = "more than GELU reads its operand";
     else if (readers.slopes.empty())
       // Only the operand's gradient needs what the epilogue stores.
-      reason = "no gradient reads GELU's operand";
+      obstacle = "no gradient reads GELU's operand";
     else if (results.others || !results.gelus.empty() || !results.slopes.empty() ||
              !results.sums.empty() || !readByLibraries(results.low, results.known))
-      reason = "a kernel reads GELU's result";
-    if (!reason.empty())
-      return declined(product, what, reason);
+      obstacle = "a kernel reads GELU's result";
+    if (!obstacle.empty())
+      return declined(product, what, obstacle);
     Operation *before = add ? add : product.getOperation();
     auto op = create(product, before, bias ? Epilogue::gelu_aux_bias : Epilogue::gelu_aux, bias,
                      product.getResult().getType());
@@ -266,8 +267,8 @@ private:
     return product && product.getEpilogue();
   }
 
-  /// `value`, the product, times a derivative; false if `mul` is something else.
-  /// True also where it declines: the product has then been told of.
+  /// `value`, the matmul's result, times a derivative; false if `mul` is something else.
+  /// True also where it declines: the matmul has then been told of.
   bool fuseDerivative(MatmulOp product, Value value, MulOp mul) {
     Value other = mul.getLhs() == value ? mul.getRhs() : mul.getLhs();
     auto slope = other.getDefiningOp<GeluGradOp>();
@@ -279,17 +280,18 @@ private:
     while (isWidening(stored.getDefiningOp()) || keepsColumns(stored.getDefiningOp()))
       stored = stored.getDefiningOp()->getOperand(0);
     Readers readers(mul.getResult(), getElementType(product.getResult()));
-    std::string reason = whyNot(product);
+    Obstacle obstacle = whyNot(product);
     if (!slope.getTanh())
-      reason = "libraries have its tanh form only";
+      obstacle = {"libraries have its tanh form only",
+                  "export the model with GELU(approximate='tanh'), if it may be another function"};
     else if (!isStoredByProduct(stored) || stored.getType() != product.getResult().getType())
-      reason = "no matmul has stored GELU's operand";
+      obstacle = "no matmul has stored GELU's operand";
     else if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
              readers.sums.size() > 1 || readers.low.empty() ||
              !readByLibraries(readers.low, readers.known))
-      reason = "a kernel reads the gradient";
-    if (!reason.empty()) {
-      declined(product, what, reason);
+      obstacle = "a kernel reads the gradient";
+    if (!obstacle.empty()) {
+      declined(product, what, obstacle);
       return true;
     }
     // The bias's gradient is summed by the same call.

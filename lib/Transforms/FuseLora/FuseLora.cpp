@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `fuse-lora`: what kind of projection each branch belongs to, then one product for the
+// The pass `fuse-lora`: what kind of projection each branch belongs to, then one matmul for the
 // A's of each input.
 
 #include "lib/Transforms/FuseLora/FuseLora.h"
@@ -33,7 +33,7 @@ static bool hasAxisThatLacks(ArrayRef<int> axes, ArrayRef<int> others) {
                       [&](int loop) { return loop >= 0 && !llvm::is_contained(others, loop); });
 }
 
-/// The two operands of a product: it sums over an axis of both, and each has an axis of its own,
+/// The two operands of a matmul: it sums over an axis of both, and each has an axis of its own,
 /// unlike a norm and its weights.
 /// Opaque loops (a convolution's window) sum as well.
 static std::optional<std::pair<Value, Value>> factorsOf(Operation *op) {
@@ -57,8 +57,8 @@ static std::optional<std::pair<Value, Value>> factorsOf(Operation *op) {
 
 namespace {
 
-/// Where projections stand to products of activations, which are attention's.
-/// Forwards for what is made of attention's products, backwards for what is read on the way to one;
+/// Where projections stand to matmuls of activations, which are attention's.
+/// Forwards for what is made of attention's matmuls, backwards for what is read on the way to one;
 /// projections are boundaries in both.
 class Kinds {
 public:
@@ -71,7 +71,7 @@ public:
     auto isIn = [](const DenseSet<Value> &values) {
       return [&values](Value value) { return values.contains(value); };
     };
-    // Operands come first: weights are known when their products are looked at.
+    // Operands come first: weights are known when their matmuls are looked at.
     for (Operation &op : block) {
       if (llvm::all_of(op.getOperands(), isIn(weights))) {
         weights.insert(op.result_begin(), op.result_end());
@@ -102,7 +102,7 @@ public:
 private:
   /// Made of parameters alone.
   DenseSet<Value> weights;
-  /// Made of such a product, and read on the way to one, with no projection in between.
+  /// Made of such a matmul, and read on the way to one, with no projection in between.
   DenseSet<Value> ofProduct, isFactor;
 };
 
@@ -182,7 +182,7 @@ private:
     return keepsColumns(input.getDefiningOp()) ? input.getDefiningOp()->getOperand(0) : input;
   }
 
-  /// One product for all A's of an input, whose results are split. Where the first reader stands:
+  /// One matmul for all A's of an input, whose results are split. Where the first reader stands:
   /// the input is there, and the A's are arguments.
   static void share(ArrayRef<Projection> group, func::FuncOp forward,
                     const llvm::StringMap<StringRef> &paths) {

@@ -29,7 +29,7 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
 
     In a graph that holds its gradients, the gradient of a selection is 0 but for the selected rows (`train.pad`,
     `train.scatter_add` at one index or at known ones). What is computed of it is computed for these rows, as long as it
-    stays 0 elsewhere: products, sums over other axes, elementwise formulas that are 0 at 0. Where rows are summed up (the
+    stays 0 elsewhere: matmuls, sums over other axes, elementwise formulas that are 0 at 0. Where rows are summed up (the
     gradients of weights) the others add nothing. What else these ops read is selected at the rows, and so the forward
     pass has no other readers than equal selections.
 

@@ -163,11 +163,11 @@ void BranchBuilder::insertAt(const LoraModule &module, const Projection &project
   Value branch = fromLow(tb, module, low);
   if (!factor)
     return replaceReaders(readers, tb.add(result, branch));
-  // Without dropout one product serves: factor * (W x + B A x).
+  // Without dropout one matmul serves: factor * (W x + B A x).
   if (!(dropout > 0))
     return replaceReaders(
         readers, tb.cast(timesFactor(tb, tb.add(result, branch), factor), result.getType()));
-  // PEFT drops from what the weight is scaled for, not from what it was before: a second product.
+  // PEFT drops from what the weight is scaled for, not from what it was before: a second matmul.
   IRMapping mapping;
   mapping.map(projection.input->get(), input);
   Value again = builder.clone(*op, mapping)->getResult(0);

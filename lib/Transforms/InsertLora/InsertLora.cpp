@@ -10,6 +10,7 @@
 #include "trainc/Formulas/ExistingBranches.h"
 #include "trainc/Support/Location.h"
 #include "trainc/Support/Nearest.h"
+#include "trainc/Support/Obstacle.h"
 #include "trainc/Support/Regex.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -34,6 +35,8 @@ struct Pattern {
   std::string expression;
   Regex regex;
 };
+
+constexpr char kNameIt[] = "name it: trainc --lora targets=REGEX";
 
 remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("insert-lora").function("forward");
@@ -276,9 +279,16 @@ private:
     return names;
   }
 
-  void notInserted(Location loc, StringRef path, StringRef reason) {
-    remark::missed(loc, options("NotInserted"))
-        << remark::add("no branch at '{0}'", path) << remark::reason("{0}", reason);
+  void notInserted(Location loc, StringRef path, const Obstacle &obstacle) {
+    auto missed = remark::missed(loc, options("NotInserted"));
+    missed << remark::add("no branch at '{0}'", path) << remark::reason("{0}", obstacle.reason);
+    obstacle.suggestTo(missed);
+  }
+  /// Of what could have a branch and is not to.
+  Obstacle whyUnwanted(bool whole, const Obstacle &byDefault) {
+    if (whole)
+      return "it is trained in full (save=)";
+    return targets.empty() ? byDefault : Obstacle("targets does not match its name");
   }
 
   /// A module that is read in several places is one entry, with the same matrices.
@@ -301,11 +311,11 @@ private:
         !whole && (targets.empty() ? !projection.isHead && !isTable : target.search(path));
     if (!wanted) {
       others.insert(path);
-      notInserted(projection.op->getLoc(), path,
-                  whole               ? "it is trained in full (save=)"
-                  : !targets.empty()  ? "targets does not match its name"
-                  : projection.isHead ? "it is a head: nothing is projected after it"
-                                      : "it is an embedding, too");
+      notInserted(
+          projection.op->getLoc(), path,
+          whyUnwanted(whole, projection.isHead
+                                 ? Obstacle("it is a head: nothing is projected after it", kNameIt)
+                                 : Obstacle("it is an embedding, too")));
       return success();
     }
     // PEFT has one adapter for each of the two modules, and packages have one parameter.
@@ -342,10 +352,7 @@ private:
       return;
     }
     others.insert(path);
-    notInserted(embedding.op->getLoc(), path,
-                whole             ? "it is trained in full (save=)"
-                : targets.empty() ? "it is an embedding: targets has to name it"
-                                  : "targets does not match its name");
+    notInserted(embedding.op->getLoc(), path, whyUnwanted(whole, {"it is an embedding", kNameIt}));
   }
   /// What targets names and nothing can be put beside.
   /// Remarks only, for matrices: vectors have no branch in PEFT either.

@@ -13,6 +13,7 @@
 #include "trainc/Formulas/Sequences.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
+#include "trainc/Support/Obstacle.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -37,11 +38,11 @@ struct Parts {
   double scale = 1;
   /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
-  std::string noSegments = "it is not of packed tokens";
+  Obstacle noSegments = "it is not of packed tokens";
   /// Whether its mask is of documents that positions tell apart.
   bool ofSequences = false;
   /// Why a mask fits in rows only that see something.
-  std::string weakMasks;
+  Obstacle weakMasks;
 };
 
 class RaiseAttention {
@@ -90,8 +91,8 @@ private:
     if (dims.size() == 3)
       dims.insert(dims.begin() + 1, DimAttr::constant(softmax.getContext(), 1));
     Parts parts(softmax, dims);
-    // Without both products it is no attention and needs no reason.
-    std::string shared, masks;
+    // Without both matmuls it is no attention and needs no reason.
+    Obstacle shared, masks;
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
       return;
     findSegments(parts);
@@ -99,11 +100,12 @@ private:
       return;
     if (masks.empty() && !parts.segments)
       masks = parts.weakMasks;
-    std::string reason = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
-    if (!reason.empty()) {
-      remark::missed(softmax.getLoc(), options("NotRaised"))
-          << remark::add("attention of {0} stays in parts", describeOp(softmax))
-          << remark::reason("{0}", reason);
+    Obstacle obstacle = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
+    if (!obstacle.empty()) {
+      auto missed = remark::missed(softmax.getLoc(), options("NotRaised"));
+      missed << remark::add("attention of {0} stays in parts", describeOp(softmax))
+             << remark::reason("{0}", obstacle.reason);
+      obstacle.suggestTo(missed);
       return;
     }
     build(parts);
@@ -124,8 +126,8 @@ private:
     return product && product.isPlain() ? product : MatmulOp();
   }
 
-  /// From the softmax to the product with v.
-  bool findOutput(Parts &parts, std::string &shared) {
+  /// From the softmax to the matmul with v.
+  bool findOutput(Parts &parts, Obstacle &shared) {
     Value value = parts.softmax.getResult();
     while (true) {
       Operation *next = nullptr;
@@ -135,7 +137,8 @@ private:
       if (!next)
         return false;
       if (!value.hasOneUse())
-        shared = "its weights are read elsewhere";
+        shared = {"its weights are read elsewhere",
+                  "export the model without them (output_attentions=False in transformers)"};
       if (MatmulOp product = asProduct(next)) {
         parts.output = product;
         return product.getLhs() == value && !product.getTransposeLhs();
@@ -156,7 +159,7 @@ private:
     return {value, {0, 1, 2, 3}};
   }
 
-  /// Whether the scores' product is above `value`, along ops that factors and masks are made of.
+  /// Whether the scores' matmul is above `value`, along ops that factors and masks are made of.
   static bool leadsToProduct(Value value) {
     while (Operation *def = value.getDefiningOp()) {
       if (asProduct(def))
@@ -173,8 +176,8 @@ private:
     return false;
   }
 
-  /// From the softmax up to the product of q and k. `masks`: why a mask on the way does not fit.
-  bool findScores(Value value, Parts &parts, std::string &shared, std::string &masks) {
+  /// From the softmax up to the matmul of q and k. `masks`: why a mask on the way does not fit.
+  bool findScores(Value value, Parts &parts, Obstacle &shared, Obstacle &masks) {
     bool scaled = false;
     while (Operation *def = value.getDefiningOp()) {
       if (!value.hasOneUse())
@@ -200,18 +203,19 @@ private:
           return false;
         CoordinateView condition = atScores(def->getOperand(0));
         double masked = onTrue ? *onTrue : *onFalse;
-        std::string reason = "a mask selects a number that is not far below the scores";
+        Obstacle obstacle = {"a mask selects a number that is not far below the scores",
+                             "mask with -inf, or with the least number of the type"};
         if (!scaled && parts.mask.addCondition(condition, bool(onTrue), masked))
-          reason.clear();
+          obstacle = {};
         else if (!scaled && parts.mask.addWeakCondition(condition, bool(onTrue), masked))
-          std::swap(reason, parts.weakMasks);
-        if (!reason.empty())
-          masks = reason;
+          std::swap(obstacle, parts.weakMasks);
+        if (!obstacle.empty())
+          masks = obstacle;
         value = def->getOperand(onTrue ? 2 : 1);
       } else if (isa<AddOp>(def)) {
         bool left = leadsToProduct(def->getOperand(0));
         if (scaled)
-          masks = "its mask is scaled with the scores";
+          masks = {"its mask is scaled with the scores", "scale the scores before they are masked"};
         else
           parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0)));
         value = def->getOperand(left ? 0 : 1);
@@ -292,8 +296,8 @@ private:
   }
 
   /// Why the parts cannot become one op; empty if they can.
-  std::string whyNot(Parts &parts) {
-    // Two products with a vector cost less; and cuDNN's kernels for one row write out of bounds
+  Obstacle whyNot(Parts &parts) {
+    // Two matmuls with a vector cost less; and cuDNN's kernels for one row write out of bounds
     // (9.19).
     if (getDims(parts.softmax.getResult()).rbegin()[1].isConstant(1))
       return "it has one row";
@@ -303,7 +307,7 @@ private:
       if (varied.contains(bias.value))
         return "its bias needs a gradient";
     if (parts.mask.isFinite() && parts.mask.mayBeInfinite())
-      return "its masks are of -inf and of finite numbers";
+      return {"its masks are of -inf and of finite numbers", "mask with one of the two"};
     if (!(parts.scale > 0))
       return "its scale is not positive";
     if (parts.dropout && exactDropout)
@@ -315,22 +319,23 @@ private:
                                v[v.size() - (parts.output.getTransposeRhs() ? 2 : 1)].getConstant();
     for (std::optional<int64_t> size : {depth, width})
       if (!size || *size > kMaxHeadSize || *size % kHeadSizeMultiple != 0)
-        return "its head size " + (size ? std::to_string(*size) : "is not known and") +
+        return "its head size " + (size ? Twine(*size) : Twine("is not known and")) +
                " is above 256 or no multiple of 8";
     Type type = getElementType(parts.scores.getLhs());
     if (type != getElementType(parts.output.getRhs()))
       return "its matmuls have different types";
     bool fused = type.isBF16() || type.isF16() || (type.isF32() && lowered);
     if (onlySegments ? !type.isF32() : !fused)
-      return "no fused kernel computes it in " + llvm::formatv("{0}", type).str();
-    return "";
+      return {"no fused kernel computes it in " + llvm::formatv("{0}", type).str(),
+              type.isF32() ? "trainc --precision bf16" : ""};
+    return {};
   }
 
   //===--------------------------------------------------------------------===//
   // Building
   //===--------------------------------------------------------------------===//
 
-  /// An operand of a product as [batch, heads, rows, depth].
+  /// An operand of a matmul as [batch, heads, rows, depth].
   static Value asMatrix(TrainBuilder &tb, Value value, bool transposed) {
     SmallVector<int64_t> permutation = {0, 1, 2, 3};
     if (getRank(value) == 3)

@@ -11,7 +11,7 @@ namespace trainc {
 
 class TokenSegments {
 public:
-  /// For q, k and v [samples, heads, positions, depth] and the result of the second product;
+  /// For q, k and v [samples, heads, positions, depth] and the result of the second matmul;
   /// nothing where one of them is not of packed tokens.
   static std::optional<TokenSegments> find(mlir::Value q, mlir::Value k, mlir::Value v,
                                            mlir::Value result);

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Remarks.h"
 #include "trainc/Support/Location.h"
+#include "trainc/Support/Obstacle.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -29,9 +30,8 @@ static remark::RemarkOpts options(StringRef name, Operation *op) {
 /// Bytes of a tensor of known size; a great many where it is not. A number that does not overflow:
 /// a model may name any size.
 static double bytesOf(Value value) {
-  std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
-  return elements ? double(*elements) * double(getElementBytes(value.getType()))
-                  : double(std::numeric_limits<int64_t>::max() / 4);
+  constexpr int64_t unknown = std::numeric_limits<int64_t>::max() / 4;
+  return double(getBytes(value.getType()).getConstant().value_or(unknown));
 }
 
 /// Bytes that a kernel reads to make `value`, each tensor once.
@@ -87,9 +87,9 @@ private:
     return succeeded(value) ? std::optional<int64_t>(*value) : std::nullopt;
   }
 
-  /// Marks the product with the most rows that it may have; the target's kernel is made for these.
+  /// Marks the matmul with the most rows that it may have; the target's kernel is made for these.
   void stream(ContractionOpInterface op) {
-    // Nothing to tell: most products are of plain weights.
+    // Nothing to tell: most matmuls are of plain weights.
     if (!isMadeOfLess(op.getRhs()))
       return;
     Value result = op->getResult(0);
@@ -99,22 +99,21 @@ private:
       return size && *size % tile == 0;
     };
     std::optional<int64_t> rows = mostOf(getDim(result, 0));
-    StringRef reason;
+    Obstacle obstacle;
     // With many rows the weight is read again for each tile of rows: dequantizing once is less.
-    const bool mayBeLarge = !rows || *rows > maxRows;
-    if (mayBeLarge)
-      reason = "there may be too many rows";
+    if (!rows || *rows > maxRows)
+      obstacle = {"there may be too many rows",
+                  "bound the sizes that rows come of: trainc --dim NAME=MIN..MAX"};
     else if (bits != 16 || getElementType(op.getLhs()) != getElementType(result))
-      reason = "it is not of 16-bit floats alone";
+      obstacle = {"it is not of 16-bit floats alone", bits == 16 ? "" : "trainc --precision bf16"};
     else if (!isMultiple(op.getInnerDim(), kInnerTile) ||
              !isMultiple(getDim(result, 1), kColumnTile))
-      reason = "a size is no multiple of the kernel's tiles";
-    if (!reason.empty()) {
+      obstacle = "a size is no multiple of the kernel's tiles";
+    if (!obstacle.empty()) {
       auto missed = remark::missed(op->getLoc(), options("NotStreamed", op));
       missed << remark::add("{0} reads a weight that is dequantized in memory", describeOp(op))
-             << remark::reason("{0}", reason);
-      if (mayBeLarge)
-        missed << remark::suggest("bound the sizes that rows come of: trainc --dim NAME=MIN..MAX");
+             << remark::reason("{0}", obstacle.reason);
+      obstacle.suggestTo(missed);
       return;
     }
     op.setStreamedRows(*rows);

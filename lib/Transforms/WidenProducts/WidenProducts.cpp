@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `widen-products`: from a product through views to the casts that read it.
+// The pass `widen-products`: from a matmul through views to the casts that read it.
 
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 
@@ -57,7 +57,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
   void runOnOperation() override {
     SmallVector<Operation *> products;
     getOperation()->walk([&](ContractionOpInterface op) {
-      // Only products whose library call can store what it has summed up.
+      // Only matmuls whose library call can store what it has summed up.
       if (op.canStoreF32() && isSlim(op, maxSide))
         products.push_back(op);
     });

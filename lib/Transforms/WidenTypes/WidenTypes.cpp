@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `widen-types`: 16-bit floats in f32, products of doubles as sums.
+// The pass `widen-types`: 16-bit floats in f32, matmuls of doubles as sums.
 
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 

@@ -9,7 +9,7 @@ def WidenTypesPass : Pass<"widen-types", "::mlir::func::FuncOp"> {
   let summary = "computes in the types that a CPU computes in";
   let description = [{
     Values of f16 and bf16 become f32: they are rounded where they are results of the function and where the graph
-    casts to them, and nowhere else. Products of f64 matrices, which the CPU's library lacks, become sums of products
+    casts to them, and nowhere else. Matmuls of f64, which the CPU's library lacks, become sums of products
     of elements.
 
     ```mlir

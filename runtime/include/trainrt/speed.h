@@ -19,7 +19,7 @@ TRAINRT_API trainrt_status trainrt_session_copy_speed(trainrt_session *session,
                                                       trainrt_error **error);
 
 /* Since 1.4: how fast it multiplies matrices of the type that the package's matmuls have, in
- * operations a second: the best of some products of large square matrices. What a step's `flops`
+ * operations a second: the best of some matmuls of large square matrices. What a step's `flops`
  * can be held against. */
 TRAINRT_API trainrt_status trainrt_session_matmul_speed(trainrt_session *session,
                                                         double *flops_per_second,

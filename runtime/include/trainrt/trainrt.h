@@ -286,7 +286,7 @@ typedef struct trainrt_memory {
                        total */
   /* since 1.1, GPU: kernels, libraries and graphs, by what the driver has less memory free */
   uint64_t driver;
-  /* since 1.2, GPU: page-locked memory of the host in which activations wait (trainc --offload);
+  /* since 1.2, GPU: pinned memory of the host in which activations wait (trainc --offload);
      not in total */
   uint64_t pinned;
 } trainrt_memory;
@@ -479,7 +479,7 @@ TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session
                                                   trainrt_memory *memory, trainrt_error **error);
 
 /* Since 1.1: host memory for batches, aligned to 64 bytes, until `trainrt_host_free` or the end of
- * the session. On a GPU it is page-locked: an array of the input's dtype in it is copied to the GPU
+ * the session. On a GPU it is pinned: an array of the input's dtype in it is copied to the GPU
  * from where it lies, while the host goes on, so it must not change before the *result* of its step
  * has been returned (with TRAINRT_STEP_LAG that is one call later). Elsewhere it is ordinary
  * memory. Both are safe from any thread, also while a step runs. OUT_OF_MEMORY. */

@@ -42,7 +42,8 @@ void warnAboutRest(const Dataset &data, Reporter &reporter) {
   if (int64_t rest = data.rows() % data.batchSize(); data.staticBatch() && rest)
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
                      " rows are left out: the package was compiled for batches of " +
-                     std::to_string(data.batchSize()));
+                     std::to_string(data.batchSize()) +
+                     " alone; export the model with a dynamic batch to use them");
 }
 
 /// One output, collected over batches.

@@ -443,7 +443,8 @@ std::string Trainer::run() {
   if (int64_t rest = data.rows() % shared; drops && rest && (!options.steps || !plan.empty()))
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
                      " rows of an epoch are left out: the package was compiled for batches of " +
-                     std::to_string(data.batchSize()));
+                     std::to_string(data.batchSize()) +
+                     " alone; export the model with a dynamic batch to use them");
   StepLoader loader(data, std::move(order), loading());
   if (options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1))
     reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");

@@ -154,7 +154,7 @@ public:
   virtual int64_t freeMemory() const = 0;
   /// Bytes read and written in a second by a large copy within the device's memory.
   virtual Status measureCopySpeed(double &bytesPerSecond) = 0;
-  /// Operations a second of products of large square matrices, of the type of the package's.
+  /// Operations a second of matmuls of large square matrices, of the type of the package's.
   virtual Status measureMatmulSpeed(double &flopsPerSecond) = 0;
   /// How long the host has waited for runs so far.
   double waitedSeconds() const { return waited; }

@@ -67,7 +67,7 @@ enum class Space : uint8_t {
   Hyper,
   Constant,
   Output,
-  Host ///< page-locked memory of the host, beside a GPU
+  Host ///< pinned memory of the host, beside a GPU
 };
 
 struct Buffer {

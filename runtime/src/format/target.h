@@ -32,7 +32,7 @@ struct TargetTraits {
   bool hasTuning;
   /// Whether steps run while the host prepares the next ones.
   bool runsAhead;
-  /// Whether products have epilogues, and other types than f32.
+  /// Whether matmuls have epilogues, and other types than f32.
   bool vendorProducts;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;

@@ -84,7 +84,8 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
       return dtype.is_string() && dtype.get_ref<const std::string &>() == candidate;
     });
     if (found == typeNames + numDTypes)
-      return badTensor("dtype ", dtype.dump(), " is not supported");
+      return badTensor("dtype ", dtype.dump(),
+                       " is not supported; store it as F32, F16, BF16 or integers");
     entry.array.dtype = static_cast<DType>(found - typeNames);
     // 64 axes: as for every array of the runtime.
     if (!shape.is_array() || shape.size() > 64)

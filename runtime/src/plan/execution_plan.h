@@ -51,7 +51,7 @@ struct ExecutionPlan {
   /// Of CUDA: by command, whether it belongs on the second lane (plan/overlap.h).
   std::vector<bool> aside;
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
-  int64_t hostBytes = 0; ///< page-locked, beside a GPU
+  int64_t hostBytes = 0; ///< pinned, beside a GPU
   /// A thread.
   int64_t scratchBytes = 0;
   PhaseMarks marks;

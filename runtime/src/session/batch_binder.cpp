@@ -32,8 +32,8 @@ Status BatchBinder::bindAll(const Function &function, const std::vector<Batch> &
   if (inference)
     return fail(Code::Unsupported,
                 package->manifest().training
-                    ? "the session was created for evaluation only"
-                    : "the package was compiled with --inference; it cannot train");
+                    ? "the session was created for evaluation only; create one that trains"
+                    : "the package was compiled with --inference; compile it without to train");
   into.resize(batches.size());
   for (size_t i = 0; i < batches.size(); ++i) {
     Status status = bind(function, batches[i], options, into[i]);

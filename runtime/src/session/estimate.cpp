@@ -29,11 +29,12 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
       return fail(Code::Unsupported, "the package has no evaluation function");
     functions = {package.eval()};
   } else if (!package.manifest().training) {
-    return fail(Code::Unsupported, "the package is for inference only");
+    return fail(Code::Unsupported,
+                "the package is for inference only; compile it without --inference");
   } else if (microBatches == 1 && package.step()) {
     functions = {package.step()};
   } else if (!package.micro() || !package.update()) {
-    return fail(Code::Unsupported, "the package cannot accumulate micro-batches");
+    return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
   } else {
     functions = {package.micro(), package.update()};
   }

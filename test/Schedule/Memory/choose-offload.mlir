@@ -18,7 +18,7 @@
 // RUN: cat %t/open.mlir %S/../Offload/basic.mlir | not trainc-opt --choose-offload -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPEN
 // RUN: not trainc-opt %t/step.mlir --choose-offload=target=tpu -o /dev/null 2>&1 | FileCheck %s --check-prefix=TARGET
 
-// LIMIT: loc("first"): [Missed] Kept {{.*}} Reason="pinned memory would be 64.00 MiB, the limit is 64.00 MiB"
+// LIMIT: loc("first"): [Missed] Kept {{.*}} Reason="pinned memory would be 64.00 MiB, the limit is 64.00 MiB"{{.*}}Suggestion="raise it: trainc --offload=SIZE"
 // RATE: loc("first"): [Missed] Kept {{.*}} Reason="its longest pause, {{.*}} ms, is too short
 // PLANNED: the value of 'first' (32.00 MiB)
 // HALF: the value of 'first' (64.00 MiB)

@@ -5,7 +5,7 @@
 
 // Too small; read in between, so that neither pause is long enough; written again after a long one.
 // CHECK-DAG: loc("small"): [Missed] Kept {{.*}} Reason="it is smaller than 1.00 MiB", Remark="the value of 'small' stays on the device"
-// CHECK-DAG: loc("between"): [Missed] Kept {{.*}} Reason="its longest pause, 0.825 ms, is too short to move it: both ways take 2.704 ms"
+// CHECK-DAG: loc("between"): [Missed] Kept {{.*}} Reason="its longest pause, 0.825 ms, is too short to move it: both ways take 2.704 ms"{{.*}}Suggestion="a larger batch has longer pauses; trainc --offload-rate tells of a faster link"
 // CHECK-DAG: loc("again"): [Missed] Kept {{.*}} Reason="it is written again"
 // IR-LABEL: plan.function @reasons
 // IR-NOT: plan.copy

@@ -1,4 +1,4 @@
-// The limit of page-locked memory, the rate of the link, the smallest buffer; and what is wrong with options.
+// The limit of pinned memory, the rate of the link, the smallest buffer; and what is wrong with options.
 // RUN: trainc-opt %S/basic.mlir --offload="sizes=n=16384 limit=67108864" | FileCheck %s --check-prefix=MOVED
 // RUN: trainc-opt %S/basic.mlir --offload="sizes=n=16384 minimum=67108864" | FileCheck %s --check-prefix=MOVED
 // RUN: trainc-opt %S/basic.mlir --offload="sizes=n=16384 limit=67108863" --remarks-filter=offload --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefixes=KEPT,LIMIT

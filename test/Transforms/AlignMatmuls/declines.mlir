@@ -5,7 +5,7 @@
 // Near misses: rows of the result alone, small extents, f32, extents that are not known.
 // CHECK-LABEL: func.func @declined
 // CHECK-NOT: train.pad
-// REMARK: NotPadded{{.*}}it is too small for a copy to pay{{.*}}m, n, k 67, 63, 32 stay
+// REMARK: NotPadded{{.*}}it is too small for a copy to pay{{.*}}m, n, k 67, 63, 32 stay{{.*}}Suggestion="choose sizes that are multiples of 8 in the model"
 // REMARK-NOT: NotPadded
 func.func @declined(%x: tensor<67x32xbf16>, %w: tensor<32x63xbf16>, %f: tensor<4x67xf32>,
                     %s: tensor<?x64xbf16, #train.dims<n, 64>>)

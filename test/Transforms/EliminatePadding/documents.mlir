@@ -55,7 +55,7 @@ train.symbol @batch min 1 input "input_ids" axis 0
 train.symbol @seq min 1 input "input_ids" axis 1
 
 // CHECK-NOT: module @packed
-// REMARK: Declined{{.*}}Reason="no input masks it: where segment_ids is 0, train.softmax may find nothing in a row but padding and what is masked"
+// REMARK: Declined{{.*}}Reason="no input masks it: where segment_ids is 0, train.softmax may find nothing in a row but padding and what is masked"{{.*}}Suggestion="say what pads: trainc --pad-token INPUT=ID, or INPUT=MASK"
 func.func @forward(%table: tensor<9x8xf32> {train.role = "parameter", train.name = "table", train.trainable},
     %w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
     %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},

@@ -17,6 +17,7 @@ train.symbol @target min 1 input "decoder_input_ids" axis 1
 // REMARK: Found{{.*}}padding is where attention_mask is 0; it reaches no token
 // REMARK: Found{{.*}}padding is where decoder_attention_mask is 0; it reaches no token
 // REMARK: Packed{{.*}}count_attention_mask tokens that attention_mask counts
+// REMARK: Rectangle{{.*}}Reason="it looks across tokens, or has no form of tokens alone", Remark="train.matmul is computed with padding"
 // REMARK: Packed{{.*}}count_decoder_attention_mask tokens that decoder_attention_mask counts
 // REMARK-NOT: Rectangle{{.*}}train.softmax
 func.func @forward(%table: tensor<9x8xf32> {train.role = "parameter", train.name = "table", train.trainable},

@@ -18,6 +18,17 @@ func.func @large() -> tensor<2x3xf32> {
 
 // -----
 
+// CHECK-LABEL: func.func @symbolic
+// CHECK: train.broadcast
+// REMARK: the result has more than 4 elements or a symbolic size{{.*}}Suggestion="give sizes numbers: trainc --dim NAME=N"
+func.func @symbolic() -> tensor<?x2xf32, #train.dims<n, 2>> {
+  %0 = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %1 = train.broadcast %0 axes = [1] : tensor<2xf32> -> tensor<?x2xf32, #train.dims<n, 2>>
+  return %1 : tensor<?x2xf32, #train.dims<n, 2>>
+}
+
+// -----
+
 // What is read from an argument is no constant, and random numbers are drawn by the step.
 // CHECK-LABEL: func.func @arguments
 // CHECK: train.exp %arg0

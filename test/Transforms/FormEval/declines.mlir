@@ -15,3 +15,22 @@ func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", 
   %3 = train.sqrt %2 : tensor<f32>
   return %3 : tensor<f32>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @eval(
+// REMARK: Reason="it is a sum over rows"{{.*}}Suggestion="export the loss as a mean (reduction='mean'), if it may be one"
+func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+  %0 = train.reduce sum %x axes = [0] : tensor<?xf32, #train.dims<batch>> -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @eval(
+// REMARK: Reason="it has a value for each row"{{.*}}Suggestion="export the mean of these values"
+func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", train.name = "x"})
+    -> (tensor<?xf32, #train.dims<batch>> {train.role = "loss", train.name = "loss"}) {
+  return %x : tensor<?xf32, #train.dims<batch>>
+}

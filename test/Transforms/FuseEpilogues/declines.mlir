@@ -13,7 +13,7 @@ func.func @kernel(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xf32
   return %4 : tensor<4x16xf32>
 }
 
-// REMARK-DAG: Function=columns | Reason="12 columns are no multiple of 8"
+// REMARK-DAG: Function=columns | Reason="12 columns are no multiple of 8"{{.*}}Suggestion="make the layer a little wider"
 // CHECK-LABEL: func.func @columns
 func.func @columns(%x: tensor<4x8xbf16>, %w: tensor<8x12xbf16>, %b: tensor<12xbf16>) -> tensor<4x4xbf16> {
   %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x12xbf16> -> tensor<4x12xbf16>
@@ -23,7 +23,7 @@ func.func @columns(%x: tensor<4x8xbf16>, %w: tensor<8x12xbf16>, %b: tensor<12xbf
   return %3 : tensor<4x4xbf16>
 }
 
-// REMARK-DAG: Function=unknown | Reason="the number of columns is not known"
+// REMARK-DAG: Function=unknown | Reason="the number of columns is not known"{{.*}}Suggestion="give the size a number: trainc --dim NAME=N"
 // CHECK-LABEL: func.func @unknown
 func.func @unknown(%x: tensor<4x8xbf16>, %w: tensor<8x?xbf16, #train.dims<8, n>>, %b: tensor<?xbf16, #train.dims<n>>) -> tensor<4x4xbf16> {
   %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x?xbf16, #train.dims<8, n>> -> tensor<4x?xbf16, #train.dims<4, n>>
@@ -53,7 +53,7 @@ func.func @inference(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) -> tensor<4x4x
 }
 
 // The error function: no library has it, and what was stored is the product.
-// REMARK-DAG: Function=erf | Reason="libraries have its tanh form only"
+// REMARK-DAG: Function=erf | Reason="libraries have its tanh form only"{{.*}}Suggestion="export the model with GELU(approximate='tanh'), if it may be another function"
 // CHECK-LABEL: func.func @erf
 func.func @erf(%g: tensor<4x8xbf16>, %v: tensor<16x8xbf16>, %a: tensor<4x16xbf16>) -> tensor<4x4xbf16> {
   %0 = train.matmul %g, %v transposed : tensor<4x8xbf16>, tensor<16x8xbf16> -> tensor<4x16xbf16>

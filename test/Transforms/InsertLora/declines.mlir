@@ -9,7 +9,7 @@
 // CHECK-NOT: embed.lora
 // CHECK-NOT: head.lora
 // REMARK-DAG: NotInserted{{.*}}it is a head: nothing is projected after it{{.*}}no branch at 'head'
-// REMARK-DAG: NotInserted{{.*}}it is an embedding: targets has to name it{{.*}}no branch at 'embed'
+// REMARK-DAG: NotInserted{{.*}}it is an embedding"{{.*}}no branch at 'embed'{{.*}}Suggestion="name it: trainc --lora targets=REGEX"
 // NAMED-DAG: NotInserted{{.*}}targets does not match its name{{.*}}no branch at 'head'
 // NAMED-DAG: NotInserted{{.*}}activations are not multiplied with it, and its rows are not looked up{{.*}}no branch at 'l.scale'
 // SAVED-DAG: NotInserted{{.*}}it is trained in full (save=){{.*}}no branch at 'l.q'

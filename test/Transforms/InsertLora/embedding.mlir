@@ -26,7 +26,7 @@
 // REMARK-DAG: NotInserted{{.*}}targets does not match its name{{.*}}no branch at 'up'
 // REMARK-DAG: NotInserted{{.*}}its rows are not looked up{{.*}}no branch at 'embed_positions'
 // REMARK-DAG: Inserted{{.*}}at 'embed'
-// ALL: NotInserted{{.*}}it is an embedding: targets has to name it{{.*}}no branch at 'embed'
+// ALL: NotInserted{{.*}}it is an embedding"{{.*}}no branch at 'embed'{{.*}}Suggestion="name it: trainc --lora targets=REGEX"
 // ALL-NOT: embed.lora
 func.func @forward(%table: tensor<10x4xf32> {train.role = "parameter", train.name = "embed.weight", train.trainable},
     %positions: tensor<6x4xf32> {train.role = "parameter", train.name = "embed_positions.weight", train.trainable},

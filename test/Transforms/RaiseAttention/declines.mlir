@@ -40,7 +40,7 @@ func.func @width(%q: tensor<1x2x6x7xbf16>, %k: tensor<1x2x6x7xbf16>, %v: tensor<
 
 // CHECK-LABEL: func.func @type
 // CHECK-NOT: train.attention
-// REMARK: NotRaised{{.*}}no fused kernel computes it in f32{{.*}}stays in parts
+// REMARK: NotRaised{{.*}}no fused kernel computes it in f32{{.*}}stays in parts{{.*}}Suggestion="trainc --precision bf16"
 func.func @type(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32> {
   %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32> -> tensor<1x2x6x6xf32>
   %1 = train.full 0.5 : f32 : tensor<1x2x6x6xf32>
@@ -64,13 +64,48 @@ func.func @bias_gradient(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v:
 // A row that sees nothing is all -inf, or the mean of some columns.
 // CHECK-LABEL: func.func @mixed_masks
 // CHECK-NOT: train.attention
-// REMARK: NotRaised{{.*}}its masks are of -inf and of finite numbers{{.*}}stays in parts
+// REMARK: NotRaised{{.*}}its masks are of -inf and of finite numbers{{.*}}stays in parts{{.*}}Suggestion="mask with one of the two"
 func.func @mixed_masks(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>, %a: tensor<1x2x6x6xi1>, %b: tensor<1x2x6x6xi1>) -> tensor<1x2x6x8xbf16> {
   %least = train.full -3.38953139E+38 : bf16 : tensor<1x2x6x6xbf16>
   %infinite = train.full 0xFF80 : bf16 : tensor<1x2x6x6xbf16>
   %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
   %1 = train.select %a, %0, %least : tensor<1x2x6x6xi1>, tensor<1x2x6x6xbf16>
   %2 = train.select %b, %1, %infinite : tensor<1x2x6x6xi1>, tensor<1x2x6x6xbf16>
+  %3 = train.softmax %2 axis = 3 : tensor<1x2x6x6xbf16>
+  %4 = train.matmul %3, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
+  return %4 : tensor<1x2x6x8xbf16>
+}
+
+// CHECK-LABEL: func.func @weights
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}its weights are read elsewhere{{.*}}stays in parts{{.*}}Suggestion="export the model without them (output_attentions=False in transformers)"
+func.func @weights(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>) -> (tensor<1x2x6x8xbf16>, tensor<1x2x6x6xbf16>) {
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.softmax %0 axis = 3 : tensor<1x2x6x6xbf16>
+  %2 = train.matmul %1, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
+  return %2, %1 : tensor<1x2x6x8xbf16>, tensor<1x2x6x6xbf16>
+}
+
+// CHECK-LABEL: func.func @weak_mask
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}a mask selects a number that is not far below the scores{{.*}}stays in parts{{.*}}Suggestion="mask with -inf, or with the least number of the type"
+func.func @weak_mask(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>, %a: tensor<1x2x6x6xi1>) -> tensor<1x2x6x8xbf16> {
+  %low = train.full -10.0 : bf16 : tensor<1x2x6x6xbf16>
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.select %a, %0, %low : tensor<1x2x6x6xi1>, tensor<1x2x6x6xbf16>
+  %2 = train.softmax %1 axis = 3 : tensor<1x2x6x6xbf16>
+  %3 = train.matmul %2, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
+  return %3 : tensor<1x2x6x8xbf16>
+}
+
+// CHECK-LABEL: func.func @scaled_mask
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}its mask is scaled with the scores{{.*}}stays in parts{{.*}}Suggestion="scale the scores before they are masked"
+func.func @scaled_mask(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>, %bias: tensor<1x2x6x6xbf16>) -> tensor<1x2x6x8xbf16> {
+  %half = train.full 0.5 : bf16 : tensor<1x2x6x6xbf16>
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.add %0, %bias : tensor<1x2x6x6xbf16>
+  %2 = train.mul %1, %half : tensor<1x2x6x6xbf16>
   %3 = train.softmax %2 axis = 3 : tensor<1x2x6x6xbf16>
   %4 = train.matmul %3, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
   return %4 : tensor<1x2x6x8xbf16>

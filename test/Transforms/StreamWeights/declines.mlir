@@ -3,7 +3,11 @@
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
 // CHECK-NOT: streamed
-// REMARK-COUNT-4: NotStreamed
+// REMARK: NotStreamed{{.*}}it is not of 16-bit floats alone{{.*}}Suggestion="trainc --precision bf16"
+// REMARK: NotStreamed{{.*}}a size is no multiple of the kernel's tiles
+// REMARK: NotStreamed{{.*}}a size is no multiple of the kernel's tiles
+// REMARK: NotStreamed{{.*}}it is not of 16-bit floats alone
+// REMARK: NotStreamed{{.*}}there may be too many rows{{.*}}Suggestion="bound the sizes that rows come of: trainc --dim NAME=MIN..MAX"
 // REMARK-NOT: NotStreamed
 
 // Written and read at 16 bits a number anyway: nothing to say.
@@ -32,4 +36,11 @@ func.func @shapes(%x: tensor<64x8xbf16>, %y: tensor<2x8x64xbf16>, %w: tensor<32x
   %2 = train.cast %v : tensor<2x32x64xi8> -> tensor<2x32x64xbf16>
   %3 = train.matmul %y, %2 transposed : tensor<2x8x64xbf16>, tensor<2x32x64xbf16> -> tensor<2x8x32xbf16>
   return %1, %3 : tensor<8x32xbf16>, tensor<2x8x32xbf16>
+}
+
+// Rows of a size without a bound.
+func.func @rows(%x: tensor<?x64xbf16, #train.dims<n, 64>>, %w: tensor<32x64xi8>) -> tensor<?x32xbf16, #train.dims<n, 32>> {
+  %0 = train.cast %w : tensor<32x64xi8> -> tensor<32x64xbf16>
+  %1 = train.matmul %x, %0 transposed : tensor<?x64xbf16, #train.dims<n, 64>>, tensor<32x64xbf16> -> tensor<?x32xbf16, #train.dims<n, 32>>
+  return %1 : tensor<?x32xbf16, #train.dims<n, 32>>
 }

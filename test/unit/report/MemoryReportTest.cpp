@@ -134,10 +134,10 @@ TEST_F(MemoryReportTest, WhatIsOnTheHostIsBesideThePeak) {
   EXPECT_EQ(total->host, 1792);
   EXPECT_EQ(total->bytes(), plain->bytes());
   report.sizes = report.sizes.with("n", 100);
-  EXPECT_NE(print(printMemoryText, report).find("page-locked on host       1.8 KiB"),
+  EXPECT_NE(print(printMemoryText, report).find("pinned on host            1.8 KiB"),
             std::string::npos)
       << print(printMemoryText, report);
-  EXPECT_EQ(print(printMemoryText, before).find("page-locked"), std::string::npos);
+  EXPECT_EQ(print(printMemoryText, before).find("pinned"), std::string::npos);
 }
 
 TEST_F(MemoryReportTest, LargestBatch) {

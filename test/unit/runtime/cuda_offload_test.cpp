@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Activations that wait in page-locked memory of the host: the numbers are the same whatever order
+// Activations that wait in pinned memory of the host: the numbers are the same whatever order
 // the graph's edges leave open, the memory is counted, and only copies may touch it.
 
 #include "cuda_fixture.h"

@@ -287,7 +287,8 @@ TEST(Safetensors, BadHeadersAreRefused) {
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
        R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
        4, "occurs twice"},
-      {R"({"a":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", 4, "\"F4\" is not supported"},
+      {R"({"a":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", 4,
+       "\"F4\" is not supported; store it as F32, F16, BF16 or integers"},
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "not a list of sizes"},
       {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
        "does not have"},

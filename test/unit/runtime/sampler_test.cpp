@@ -370,7 +370,7 @@ TEST(Sampler, Refuses) {
   refused(o, Code::InvalidArgument, "rank 1 is none of 1");
   o = good;
   o.world = 4;
-  refused(o, Code::BadData, "3 rows are too few for 4 ranks");
+  refused(o, Code::BadData, "3 rows are too few for 4 ranks; use fewer");
   o = good;
   o.fullBatches = o.dropTail = true;
   o.world = 2;

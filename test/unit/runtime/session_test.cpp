@@ -630,7 +630,8 @@ TEST_F(SessionTest, NothingToAccumulateWith) {
   says(session->tune(two, 1, tuned),
        "the package cannot accumulate micro-batches; compile it again");
   MemoryUse use;
-  says(estimateMemory(*package, {4}, 2, 1, use), "the package cannot accumulate micro-batches");
+  says(estimateMemory(*package, {4}, 2, 1, use),
+       "the package cannot accumulate micro-batches; compile it again");
 }
 
 TEST_F(SessionTest, EvaluationHasNoState) {

@@ -10,7 +10,7 @@
 namespace trainc {
 
 struct PlanModuleOptions {
-  /// Products of f32 may round their operands to TF32.
+  /// Matmuls of f32 may round their operands to TF32.
   bool tf32 = false;
   /// Called for each kernel of a fusion, and for each that launches are grouped in.
   std::function<void(const codegen::KernelInfo &, train::FusionOp)> onKernel;

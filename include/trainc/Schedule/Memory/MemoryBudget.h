@@ -5,6 +5,7 @@
 
 #include "trainc/Analysis/CommandTime.h"
 #include "trainc/Schedule/Memory/MemoryTrials.h"
+#include "trainc/Support/Obstacle.h"
 
 namespace trainc {
 
@@ -36,6 +37,12 @@ std::vector<BudgetClass> budgetClasses(MemoryTrials &trials, ProcessorSpeed spee
 /// The configuration that takes the first `counts[i]` of each class.
 std::string budgetConfig(llvm::ArrayRef<BudgetClass> classes, llvm::ArrayRef<size_t> counts);
 
+/// What the search has decided against.
+struct BudgetDecline {
+  std::string what;
+  Obstacle obstacle;
+};
+
 struct BudgetChoice {
   /// Whether it is within the budget; else it is the least that was found.
   bool fits = false;
@@ -48,6 +55,7 @@ struct BudgetChoice {
   double seconds = 0, leastSeconds = 0, plainSeconds = 0;
   size_t recomputed = 0, trials = 0;
   int64_t batch = 0;
+  std::vector<BudgetDecline> declined;
 };
 
 /// The cheapest set of opportunities with which the step is within the budget. `problem` says why

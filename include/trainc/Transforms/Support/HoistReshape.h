@@ -11,7 +11,7 @@ namespace trainc {
 mlir::Value getReshaped(mlir::Value value);
 
 /// `value` in the shape `dims`, with the last cheap formulas that made it computed in that shape,
-/// so that they are part of the kernels that read it (a cast of a product, the sum of two
+/// so that they are part of the kernels that read it (a cast of a matmul, the sum of two
 /// gradients).
 mlir::Value hoistReshape(train::TrainBuilder &tb, mlir::Value value,
                          llvm::ArrayRef<train::DimAttr> dims);

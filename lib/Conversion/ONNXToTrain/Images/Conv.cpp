@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Convolutions as matmuls. The windows of the input are laid out as the columns of one
-// matrix (im2col), batch and positions together, so that the gradient of the weight is one product
-// over all of them; a transposed convolution puts the columns of its product back where the windows
+// matrix (im2col), batch and positions together, so that the gradient of the weight is one matmul
+// over all of them; a transposed convolution puts the columns of its matmul back where the windows
 // were (col2im). Gradients come out of these parts.
 
 #include "lib/Conversion/ONNXToTrain/Images/Windows.h"
@@ -48,7 +48,7 @@ static LogicalResult addBias(NodeContext &c, Value y) {
 /// Batched over the groups, or plain where there is one.
 static Value groupedProduct(TrainBuilder &tb, Value lhs, Value rhs, bool transposeLhs) {
   auto drop = [&](Value x) {
-    // A product of plain matrices is what later passes know.
+    // A matmul of plain matrices is what later passes know.
     Dims dims = train::getDims(x);
     return dims[0].isConstant(1) ? tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front()) : x;
   };
@@ -94,7 +94,7 @@ static LogicalResult conv(NodeContext &c) {
 
   // [channels, taps..., batch, windows...]
   SmallVector<int64_t> permutation = {axes + 1};
-  // Channels and taps become the depth of the product, batch and windows its columns.
+  // Channels and taps become the depth of the matmul, batch and windows its columns.
   llvm::append_range(permutation, tapAxes(*slidings));
   permutation.push_back(axes);
   for (int64_t i = 0; i < axes; ++i)
@@ -106,7 +106,7 @@ static LogicalResult conv(NodeContext &c) {
   Value matrix = tb.reshape(tb.transpose(windows, permutation), {groups, depth, columns});
   Value weight = tb.reshape(c.tensor(1), {groups, perGroup, depth});
   Value y = groupedProduct(tb, weight, matrix, false);
-  // The product has the filters first.
+  // The matmul has the filters first.
   std::swap(result[0], result[1]);
   y = tb.reshape(y, result);
   permutation = {1, 0};

@@ -47,13 +47,16 @@ public:
     if (mode != "nearest" && mode != "linear" && mode != "cubic")
       return c.fail("mode '" + mode + "' is not known");
     if (c.attr("antialias", int64_t(0)) != 0)
-      return c.fail("antialias is not supported");
+      return c.fail("antialias is not supported; export with antialias=False");
     if (!llvm::is_contained({"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners",
                              "half_pixel_symmetric"},
                             transform))
-      return c.fail("coordinate_transformation_mode '" + transform + "' is not supported");
+      return c.fail("coordinate_transformation_mode '" + transform +
+                    "' is not supported; half_pixel, pytorch_half_pixel, half_pixel_symmetric, "
+                    "asymmetric and align_corners are");
     if (c.attr("keep_aspect_ratio_policy", "stretch") != "stretch")
-      return c.fail("keep_aspect_ratio_policy is not supported");
+      return c.fail(
+          "keep_aspect_ratio_policy is not supported; give it the sizes that it comes to");
     std::optional<SmallVector<AxisResize>> axes = readAxes();
     if (!axes)
       return failure();

@@ -72,7 +72,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         auto known = room.getConstant();
         if (!known)
           return fail("ceil_mode needs a size that is known while compiling, not '" + s.size.str() +
-                      "'" + fixHint({s.size}));
+                      "'; export with ceil_mode=False" + fixHint({s.size}));
         assert(s.low.getConstant() && "attributes give numbers");
         int64_t count = llvm::divideCeilSigned(*known, s.stride) + 1;
         // A window has to begin inside of the input or of what is before it.

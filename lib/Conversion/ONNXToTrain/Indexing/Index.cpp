@@ -270,7 +270,8 @@ static LogicalResult cumProd(NodeContext &c) {
 
 /// The number of results depends on the elements, so no memory could be planned for them.
 static LogicalResult dataDependent(NodeContext &c) {
-  return c.fail("the shape of its result depends on data");
+  return c.fail(
+      "the shape of its result depends on data; mask with Where or Mul, which keep the shape");
 }
 
 void registerIndex(HandlerTable &table) {

@@ -135,7 +135,7 @@ static LogicalResult scatterElements(NodeContext &c) {
   for (auto [size, whole] : llvm::zip(region, dims))
     if (!c.state.bounds.atMost(size, whole))
       return c.fail("size '" + size.str() + "' of its indices is not known to be at most '" +
-                    whole.str() + "'");
+                    whole.str() + "'" + boundHint({size, whole}));
   Value part = scatter.run(tb.slice(data, start, region), indices, c.tensor(2));
   // What lies outside of that part stays.
   Value inside = tb.pad(tb.full(region, tb.b().getI1Type(), 1), 0, start, dims);

@@ -52,7 +52,7 @@ static LogicalResult matmul(NodeContext &c) {
   Value product;
   if (right.size() == 2) {
     // [a, b, k] x [k, n]: rows are all leading axes.
-    // One large product instead of many small ones.
+    // One large matmul instead of many small ones.
     if (left.size() > 2)
       lhs = tb.reshape(lhs, {train::product(c.context(), result), left.back()});
     bool transposed = takeTranspose(rhs);
@@ -90,7 +90,7 @@ static LogicalResult gemm(NodeContext &c) {
       c.element(1) != c.element(0) || (c.has(2) && c.element(2) != c.element(0)))
     return c.fail("it needs two float matrices, and a bias of their type");
   TrainBuilder &tb = c.tb;
-  // Flags of the product; a transpose of an operand is one more.
+  // Flags of the matmul; a transpose of an operand is one more.
   bool transA = c.attr("transA", int64_t(0)), transB = c.attr("transB", int64_t(0));
   DimAttr left = c.dims(0)[transA ? 0 : 1], right = c.dims(1)[transB ? 1 : 0];
   if (left != right)
@@ -110,7 +110,7 @@ static LogicalResult gemm(NodeContext &c) {
     std::optional<Dims> common = c.broadcastDims({dims, c.dims(2)});
     if (!common)
       return failure();
-    // A bias of more rows than the product would make it larger.
+    // A bias of more rows than the matmul would make it larger.
     if (*common != dims)
       return c.fail("its bias does not fit the matmul");
     Value bias = c.tensor(2);
@@ -288,7 +288,7 @@ bool Contraction::equalSizes(Labelled &a, Labelled &b) {
 /// The product of both, summed over the labels that `kept` lacks.
 std::optional<Labelled> Contraction::combine(Labelled a, Labelled b, StringRef kept) {
   auto isKept = [&](char label) { return kept.contains(label); };
-  // What neither the other nor the result has is summed before the product, which gets smaller.
+  // What neither the other nor the result has is summed before the matmul, which gets smaller.
   a = sumOut(a, [&](char label) { return isKept(label) || b.has(label); });
   b = sumOut(b, [&](char label) { return isKept(label) || a.has(label); });
   if (!equalSizes(a, b))
@@ -306,11 +306,11 @@ std::optional<Labelled> Contraction::combine(Labelled a, Labelled b, StringRef k
       dims.push_back(x.size(label));
     return dims;
   };
-  // The order in which the product has its axes.
+  // The order in which the matmul has its axes.
   std::string all = batch + rows + columns;
   Dims dims = sizes(a, batch + rows);
   dims.append(sizes(b, columns));
-  // Products of integers have no kernel.
+  // Matmuls of integers have no kernel.
   if (!inner.empty() && isa<FloatType>(c.element(0))) {
     auto count = [&](const Labelled &x, StringRef labels) {
       return train::product(c.context(), sizes(x, labels));

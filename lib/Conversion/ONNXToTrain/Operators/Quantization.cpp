@@ -254,7 +254,7 @@ static LogicalResult matmulBnb4(NodeContext &c) {
   markQuantized(c);
   if (transposed)
     weight = tb.transpose(weight, {1, 0});
-  // The product is MatMul's, with all that passes know of it.
+  // The matmul is MatMul's, with all that passes know of it.
   FailureOr<LegalValue *> y = applyOperator(c, "MatMul", {&c.in(0), &asInput(c, weight)});
   return failed(y) ? failure() : c.alias(**y);
 }
@@ -362,7 +362,7 @@ static LogicalResult matmulNBits(NodeContext &c) {
   else
     // The middle of the codes.
     zeros = tb.scalarLike(codes, std::ldexp(1.0, int(bits - 1)));
-  // In f32, then rounded once to the type of the product.
+  // In f32, then rounded once to the type of the matmul.
   Value weight = tb.cast(tb.mul(tb.sub(codes, zeros), spread(table(2, blocks))), c.element(0));
   markQuantized(c);
   weight = tb.transpose(weight, {1, 0});

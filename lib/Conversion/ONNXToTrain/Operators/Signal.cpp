@@ -231,7 +231,7 @@ static LogicalResult shortTimeFourier(NodeContext &c) {
   Sliding sliding{*taps, (*steps)[0], 1, dims[1], c.dim(0), c.dim(0), frames};
   auto [cosine, sine] = fourierMatrix(c, length, length, bins);
   Dims table = {length, bins};
-  // The window function is in the matrix: one product does both.
+  // The window function is in the matrix: one matmul does both.
   if (c.has(2)) {
     Value weights = tb.broadcast(tb.cast(c.tensor(2), tb.b().getF64Type()), table, {0});
     cosine = tb.mul(cosine, weights);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// LSTM, GRU and RNN, one step after the other: the products with the input are one for all steps,
+// LSTM, GRU and RNN, one step after the other: the matmuls with the input are one for all steps,
 // what depends on the state is written out for each. A length that only the run knows is unrolled
 // to its bound; steps past it keep the state.
 
@@ -62,7 +62,7 @@ std::optional<int64_t> unrolledSteps(NodeContext &c, DimAttr length) {
                  boundHint({length}));
   else if (*range.high < 1 || *range.high > most)
     (void)c.fail("it is unrolled, and has " + Twine(*range.high) + " steps; at most " +
-                 Twine(most) + " are supported");
+                 Twine(most) + " are supported" + boundHint({length}));
   else
     return *range.high;
   return std::nullopt;
@@ -286,7 +286,7 @@ private:
     if (batchFirst)
       x = tb.transpose(x, {1, 0, 2});
     DimAttr width = times(hidden, gates);
-    // One product for all steps.
+    // One matmul for all steps.
     x = tb.matmul(tb.reshape(x, {length * batch, c.dims(0)[2]}), weight, false, true);
     if (bias)
       x = tb.add(x, rows(bias, x));
@@ -388,7 +388,7 @@ public:
     assert(state.size() == 1 && "the output");
     Value h = state[0], reset, fresh;
     SmallVector<Value> in = cutGates(x, 3);
-    // The reset gate is applied behind the product: all three products are one.
+    // The reset gate is applied behind the matmul: all three matmuls are one.
     if (linearFirst) {
       SmallVector<Value> own = cutGates(tb.matmul(h, recurrent, false, true), 3);
       if (apart)
@@ -397,7 +397,7 @@ public:
       reset = activate(0, tb.add(in[1], own[1]));
       fresh = activate(1, tb.add(in[2], tb.mul(reset, own[2])));
     } else {
-      // Before the product of the last gate, which has to wait for it.
+      // Before the matmul of the last gate, which has to wait for it.
       DimAttr both = times(hidden, 2);
       Value first = tb.sliceAxis(recurrent, 0, c.dim(0), both);
       Value second = tb.sliceAxis(recurrent, 0, both, hidden);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The gradients of ONNX Runtime's recurrent layers for training, which leave their gates: one step
-// after the other, from the last to the first. The products that give the gradients of weights and
+// after the other, from the last to the first. The matmuls that give the gradients of weights and
 // input are one for all steps.
 
 #include "lib/Conversion/ONNXToTrain/Recurrent/Recurrent.h"
@@ -53,7 +53,7 @@ public:
       dh = ifWithin(t, step.state, dh);
     }
     Value inputs = join(fromInput);
-    // Mostly the same: then one product does for both.
+    // Mostly the same: then one matmul does for both.
     setResults(inputs, fromState == fromInput ? inputs : join(fromState), dh);
     return success();
   }
@@ -278,7 +278,7 @@ public:
       return {tb.concat({toUpdate, toReset, toFresh}, 1), all,
               tb.add(kept, tb.matmul(all, weight))};
     }
-    // The product's input was the gated state.
+    // The matmul's input was the gated state.
     Value gated = tb.matmul(toFresh, second);
     Value toReset = throughSigmoid(tb.mul(gated, state), reset);
     Value both = tb.concat({toUpdate, toReset}, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products whose right factor is computed in the kernel, for up to 64 rows. A block makes some
+// Matmuls whose right factor is computed in the kernel, for up to 64 rows. A block makes some
 // columns of the result; its warps share the sum, and add what they have one after the other, so
 // that the order is always the same. Where that makes too few blocks, several share the sum, and a
 // second stage adds their parts. In tensor cores the right factor stands on the left: its columns

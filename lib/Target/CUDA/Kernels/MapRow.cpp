@@ -77,7 +77,7 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   if (plan.vectors == 0)
     plan.unroll = std::min<int64_t>(4, limit);
   // Rows inside of longer ones may begin where a vector does, though their size is none's multiple
-  // (logits of a vocabulary that was padded for the product).
+  // (logits of a vocabulary that was padded for the matmul).
   bool inside = llvm::none_of(fusion.getInputs().getTypes(),
                               [&](Type type) { return getDims(type) == s.space; });
   if (plan.vectors == 0 && length.getConstant() && lanes < 4 && inside &&

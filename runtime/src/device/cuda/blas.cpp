@@ -58,7 +58,7 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
   return static_cast<uint32_t>(bits & -bits);
 }
 
-/// The beta that the library is given. Where it is 1 its kernels for 16-bit types round the product
+/// The beta that the library is given. Where it is 1 its kernels for 16-bit types round the sums
 /// to the type first and let the memory system add it to C. The neighbour of 1 adds in f32, and its
 /// own error is half a unit of that sum's rounding.
 float addedUnrounded(const GemmCall &call) {
@@ -156,7 +156,7 @@ private:
   int64_t elementBytes, resultBytes;
   uint32_t alignX = 0, alignY = 0, alignD = 0;
   std::string choiceKey;
-  /// An epilogue's addresses are in the descriptor while a product is enqueued.
+  /// An epilogue's addresses are in the descriptor while a matmul is enqueued.
   mutable std::mutex addresses;
 };
 

@@ -28,7 +28,7 @@ struct GemmLayout {
 };
 
 /// Batch axes are joined where the strides allow it, and folded into m or n where the other operand
-/// is the same for all of them, so that most products are one call. Which axis goes where depends
+/// is the same for all of them, so that most matmuls are one call. Which axis goes where depends
 /// on extents and strides only. With an epilogue D's rows are C's axis n, along which a bias lies.
 /// Unsupported if an operand has no unit stride on its matrix axes, or elements of C overlap. m, n
 /// and batch extents are positive.

@@ -91,7 +91,7 @@ private:
   Status growHostArena(int64_t bytes);
   /// Uses the package's choices for this machine.
   Status adoptTuning();
-  /// Numbers as activations are, any type's, so that products take the power that they will take.
+  /// Numbers as activations are, any type's, so that matmuls take the power that they will take.
   Status fillWithNumbers(DeviceAddress to, int64_t bytes);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);
   /// `side`: of the staging blocks.

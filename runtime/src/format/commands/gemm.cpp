@@ -24,7 +24,7 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   epilogue = static_cast<GemmEpilogue>(from.epilogue());
   if (epilogue != GemmEpilogue::None && !vendor)
     return check.bad(".epilogue: only matmuls for cuda have one");
-  // Sums of 16-bit products may be kept as f32: what accumulates them loses nothing.
+  // Sums of 16-bit matmuls may be kept as f32: what accumulates them loses nothing.
   const bool isWide = from.c_dtype() == fb::DType::f32 && sizeOf(dtype) == 2;
   if (from.c_dtype() != from.dtype() && (!isWide || epilogue != GemmEpilogue::None))
     return check.bad(".c_dtype: only plain matmuls of 16-bit types have another, f32");

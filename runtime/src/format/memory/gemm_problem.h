@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A matmul in the form that the GEMM computes it in, and what it packs for that. Without
-// the kernels, so that the compiler can tell the memory that a product will need.
+// the kernels, so that the compiler can tell the memory that a matmul will need.
 #ifndef TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
 #define TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
 

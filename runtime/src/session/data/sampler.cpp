@@ -41,11 +41,13 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
   if (options.world < 1 || options.rank < 0 || options.rank >= options.world)
     return invalid("rank ", options.rank, " is none of ", options.world);
   if (options.world > options.rows)
-    return fail(Code::BadData, options.rows, " rows are too few for ", options.world, " ranks");
+    return fail(Code::BadData, options.rows, " rows are too few for ", options.world,
+                " ranks; use fewer");
   if (options.fullBatches && options.dropTail &&
       product(options.world, options.batchSize) > options.rows)
     return fail(Code::BadData, options.rows, " rows are too few for one batch of ",
-                options.batchSize, " for each of ", options.world, " ranks");
+                options.batchSize, " for each of ", options.world,
+                " ranks; use a smaller batch, or keep the rest as a batch of its own");
   sampler.options = std::move(options);
   const SamplerOptions &chosen = sampler.options;
   for (int64_t row = 0; row < chosen.rows; ++row) {

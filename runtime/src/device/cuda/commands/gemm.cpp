@@ -22,7 +22,7 @@ GemmCall DeviceGemm::call() const {
   call.alpha = step.op.alpha;
   call.beta = step.op.beta;
   // Buffers begin at multiples of 256: this is all that is known of addresses for good, and equal
-  // products of several layers become equal calls.
+  // matmuls of several layers become equal calls.
   auto known = [&](size_t operand) { return DeviceAddress(step.places[operand].offset) % 256; };
   call.a = known(Gemm::A);
   call.b = known(Gemm::B);

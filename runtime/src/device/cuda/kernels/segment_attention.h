@@ -197,7 +197,7 @@ template <typename T, int Columns> struct Tiles {
                       (chunk * 8 < columns ? chunk * 16 : 0));
   }
 
-  /// The left operand of products, a tile of rows: from shared memory.
+  /// The left operand of matmuls, a tile of rows: from shared memory.
   TRAINRT_DEVICE static void left(uint32_t (&a)[4], uint32_t tile, int part) {
     warp::loadMatrices(a, (tile + down()) ^ uint32_t(part * 32));
   }
@@ -218,7 +218,7 @@ template <typename T, int Columns> struct Tiles {
       }
     }
   }
-  /// As products take it: loads are not waited for before.
+  /// As matmuls take it: loads are not waited for before.
   TRAINRT_DEVICE static void arrange(uint32_t (&a)[Columns / 16][4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
@@ -260,7 +260,7 @@ template <typename T, int Columns> struct Tiles {
       warp::multiply(T(), c[part * 2 + 1], a, b[2], b[3]);
     }
   }
-  /// A result of products as the left operand of others.
+  /// A result of matmuls as the left operand of others.
   TRAINRT_DEVICE static void round(uint32_t (&a)[4], const float (&c)[2][4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)

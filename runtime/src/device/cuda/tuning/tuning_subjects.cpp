@@ -23,7 +23,7 @@ void forEachLasting(const ExecutionPlan &plan, const ExecutionPlan::Step &step,
   }
 }
 
-/// A product with something to choose; null for other commands.
+/// A matmul with something to choose; null for other commands.
 const DeviceGemm *choosable(const Commands &commands, size_t index) {
   auto *gemm = commands.as<DeviceGemm>(index);
   return gemm && !gemm->plan->key().empty() ? gemm : nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What there is to choose in the commands of a plan: the algorithms of matrix products, and kernels
+// What there is to choose in the commands of a plan: the algorithms of matmuls, and kernels
 // that come in several variants.
 #ifndef TRAINRT_DEVICE_CUDA_TUNING_SUBJECTS_H
 #define TRAINRT_DEVICE_CUDA_TUNING_SUBJECTS_H
