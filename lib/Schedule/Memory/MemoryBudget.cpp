@@ -640,7 +640,7 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   }
   // Rows a second: what a training run gains by a batch.
   double best = 0;
-  // In samples a second, of batches that are not chosen because of it.
+  // In samples a second, of some the most that is possible.
   std::vector<std::pair<int64_t, double>> rates;
   auto rateOf = [](int64_t batch, double seconds) {
     return double(std::max<int64_t>(batch, 1)) / seconds;
@@ -671,9 +671,15 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
       others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
   }
   std::vector<BudgetDecline> declined;
-  for (auto [batch, most] : others) {
+  for (auto [batch, most] : llvm::reverse(others)) {
     if (most <= best) {
       rates.emplace_back(batch, most);
+      continue;
+    }
+    if (worse == mostWorse) {
+      declined.push_back({"batch " + std::to_string(batch) + " is not chosen",
+                          "two smaller ones with recompute are worse than batch " +
+                              std::to_string(choice.batch)});
       continue;
     }
     const Sizes these = sizesOf(batch);
@@ -681,18 +687,18 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
     if (failed(search.begin(budget, these, candidate)) || failed(search.choose(these, candidate)))
       return failure();
     if (!candidate.fits) {
+      std::string least = describeLeast(trials, these, candidate, budget.fraction > 0);
+      if (budget.fit)
+        declined.push_back({"batch " + std::to_string(batch) + " is not chosen", least});
       if (best == 0) {
-        problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+        problem = std::move(least);
         choice = candidate;
       }
       break;
     }
-    // The smallest batch comes last: its problem is told.
-    problem = describeLeast(trials, these, candidate, budget.fraction > 0);
-    if (budget.fit)
-      declined.push_back({"batch " + std::to_string(batch) + " is not chosen", problem});
-    if (best == 0)
-      choice = candidate;
+    const double before = best;
+    consider(batch, candidate);
+    worse = best > before ? 0 : worse + 1;
   }
   for (auto [batch, rate] : rates)
     if (batch != choice.batch)

@@ -112,9 +112,8 @@ private:
 } // namespace
 
 /// `product` + addend, computed where `sum` is.
-static void addTo(ContractionOpInterface product, Value addend, AddOp sum) {
+static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Positions &positions) {
   // Only values before the sum are operands of it, so moving the matmul down to it breaks no
-  // Only values before the sum are operands of it, so moving the product down to it breaks no
   // order, and up is never needed.
   product.getAddendMutable().assign(addend);
   positions.moveBefore(product, sum);
