@@ -97,6 +97,9 @@ static void mistakes(trainrt_session *session) {
   CHECK_ERROR(trainrt_session_signal_stream(NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
               "argument 'session' is NULL");
   CHECK(!managed && trainrt_session_stream(NULL) == NULL);
+  const char *reason = NULL;
+  CHECK(trainrt_session_input_copies(NULL, &reason) == 0 && reason && !*reason);
+  CHECK(trainrt_session_input_copies(session, NULL) == 0);
 }
 
 /* What is seen through views is what the host's functions give, and stays in its place. */
@@ -237,6 +240,37 @@ static void from_device(const trainrt_package *package) {
   driver.free(zeros);
 }
 
+/* An input in the GPU's memory is read where it lies once its address has come before. */
+static void in_place(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  trainrt_session *session = create(package), *reference = create(package);
+  trainrt_named_tensor inputs[3], resident[3];
+  int64_t shapes[2];
+  trainrt_batch batch = make_batch(inputs, &shapes, ROWS), there = {resident, 3};
+  unsigned long long memory = 0;
+  driver.allocate(&memory, ROWS * sizeof *x);
+  memcpy((void *)(uintptr_t)memory, x, ROWS * sizeof *x);
+  memcpy(resident, inputs, sizeof inputs);
+  resident[0].tensor.data = (void *)(uintptr_t)memory;
+  trainrt_step_result a = trainrt_step_result_default(), b = a;
+  const char *reason = NULL;
+  for (int i = 0; i < 5; ++i) {
+    CHECK_OK(trainrt_step(session, &there, 1, NULL, &a, &error));
+    CHECK_OK(trainrt_step(reference, &batch, 1, NULL, &b, &error));
+    CHECK(a.loss == b.loss);
+    CHECK(trainrt_session_input_copies(session, &reason) == 1);
+  }
+  CHECK(strcmp(reason, "no batch of late had its address") == 0);
+  resident[0].tensor.data = (char *)resident[0].tensor.data + sizeof *x;
+  shapes[0] = ROWS - 1;
+  CHECK_OK(trainrt_step(session, &there, 1, NULL, &a, &error));
+  CHECK(trainrt_session_input_copies(session, &reason) == 2);
+  CHECK(strcmp(reason, "its address is not a multiple of 256") == 0);
+  trainrt_session_free(session);
+  trainrt_session_free(reference);
+  driver.free(memory);
+}
+
 /* The error of a lagged step is that of the call that returns its result, not of a view. */
 static void lagged(const trainrt_package *package) {
   trainrt_error *error = NULL;
@@ -268,10 +302,12 @@ int main(int argc, char **argv) {
     load_driver();
   views(package, gpu);
   lagged(package);
-  if (gpu)
+  if (gpu) {
     from_device(package);
-  else
+    in_place(package);
+  } else {
     frozen(package);
+  }
   trainrt_package_free(package);
   printf("%d checks failed\n", failures);
   return failures != 0;

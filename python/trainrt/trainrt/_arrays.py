@@ -110,17 +110,28 @@ def _read_dlpack(array, slot):
 
 def copy(tensor):
     """Of a borrowed tensor of the C API on the host: as PyTorch's where that is loaded, else NumPy's, bf16 as f32."""
-    shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
-    data = ctypes.string_at(tensor.data, capi.SIZES[tensor.dtype] * math.prod(shape))
     if "torch" in sys.modules:
         import torch
+
+        shape, data = _content(tensor)
 
         kind = next(name for name, dtype in _TORCH.items() if dtype == tensor.dtype)
         kind = getattr(torch, kind.partition(".")[2])
         flat = torch.frombuffer(bytearray(data), dtype=kind) if data else torch.empty(0, dtype=kind)
         return flat.reshape(shape)
+    return numpy_copy(tensor)
+
+
+def _content(tensor):
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
+    return shape, ctypes.string_at(tensor.data, capi.SIZES[tensor.dtype] * math.prod(shape))
+
+
+def numpy_copy(tensor):
+    """The same, as NumPy's."""
     import numpy
 
+    shape, data = _content(tensor)
     if tensor.dtype == capi.BF16:
         return (numpy.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
     kind = next(name for name, dtype in _NUMPY.items() if dtype == tensor.dtype)

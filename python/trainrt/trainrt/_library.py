@@ -13,7 +13,7 @@ from . import errors
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 #: What a struct is of has to be there in the library: its minor version is this one or newer.
-MAJOR, MINOR = 1, 4
+MAJOR, MINOR = 1, 5
 
 DTYPES = ("f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool8")
 SIZES = (4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1)
@@ -21,6 +21,7 @@ F32, F64, F16, BF16, I8, I16, I32, I64, U8, U16, U32, U64, BOOL = range(13)
 
 INPUT, OUTPUT, PARAMETER, STATE = range(4)
 VALUE_PARAMETER, VALUE_STATE, VALUE_GRADIENT, VALUE_OUTPUT = range(4)
+HOST_COPIES = ("session_parameter", "session_state", "session_gradient", "session_output")
 TRAINABLE, LOSS, USED_IN_TRAIN, USED_IN_EVAL, OPTIONAL, EMBEDDED, WEIGHT, GRAD_NORM = (1 << i for i in range(8))
 WEIGHTS_PACKAGE, WEIGHTS_FILE, WEIGHTS_RANDOM, WEIGHTS_NONE = range(4)
 STEP_ALLOW_NONFINITE, STEP_LAG = 1, 2
@@ -178,6 +179,9 @@ _CHECKED = {
     "checkpoint_save": [_P, c_char_p, c_uint32, c_char_p],
     "checkpoint_load": [_P, c_char_p, POINTER(CheckpointInfo)],
     "session_parameter": [_P, c_char_p, POINTER(Tensor)],
+    "session_state": [_P, c_char_p, POINTER(Tensor)],
+    "session_gradient": [_P, c_char_p, POINTER(Tensor)],
+    "session_output": [_P, c_char_p, POINTER(Tensor)],
     "session_merged_parameter": [_P, c_char_p, POINTER(Tensor)],
     "file_write": [c_char_p, POINTER(NamedTensor), c_size_t],
     "adapter_save": [_P, c_char_p, POINTER(AdapterOptions)],
@@ -201,6 +205,7 @@ _OTHER = {
     "session_threads": (c_uint32, [_P]),
     "session_cancel": (None, [_P]),
     "session_stream": (c_void_p, [_P]),
+    "session_input_copies": (c_uint64, [_P, POINTER(c_char_p)]),
 }
 
 

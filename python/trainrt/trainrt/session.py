@@ -6,7 +6,8 @@ import ctypes
 import json
 import os
 import sys
-from ctypes import byref, c_double, c_void_p
+import typing
+from ctypes import byref, c_char_p, c_double, c_void_p
 
 from . import _arrays, errors
 from . import _library as capi
@@ -91,6 +92,13 @@ class _Bound:
             self.slots[name] = _arrays.Slot(name, self.inputs[i].tensor)
 
 
+class Copies(typing.NamedTuple):
+    """Arrays of batches on the GPU that were copied there, in place of being read where they lie; and why the last one was."""
+
+    arrays: int
+    why: str
+
+
 class Session(Files):
     """A model in training: its parameters, optimizer state and memory on one device.
 
@@ -136,7 +144,7 @@ class Session(Files):
         self._train_names = [name for name, tensor in package.inputs.items() if tensor.used_in_train]
         self._eval_names = [name for name, tensor in package.inputs.items() if tensor.used_in_eval]
         self._bound, self._batches = [], None
-        self._pending = self._kept = self._reads = None
+        self._pending = self._kept = self._read_before = self._reads = None
 
     # Life.
 
@@ -280,6 +288,13 @@ class Session(Files):
         return Memory.of(memory)
 
     @property
+    def copies(self):
+        """How many arrays of batches on the GPU had to be copied within it so far, and why: none but the first few as a rule."""
+        why = c_char_p()
+        arrays = self._library.session_input_copies(self._live(), byref(why))
+        return Copies(arrays, why.value.decode())
+
+    @property
     def steps(self):
         """Steps done so far."""
         self._finish()
@@ -345,7 +360,8 @@ class Session(Files):
         """On the host, as the caller's framework has it."""
         if "torch" in sys.modules:
             return array.torch().detach().cpu().clone()
-        return array.numpy().copy()
+        copy = array.numpy()
+        return copy.copy() if array.device == "cpu" else copy
 
     def _failure(self, status):
         return self._library.failure(status, c_void_p(self._take_error()))
@@ -466,7 +482,9 @@ class Session(Files):
 
     def _order(self, arrays):
         """The session reads behind what the caller's stream has been given."""
-        self._kept = arrays  # also by those whose memory does not wait for streams
+        # Also those whose memory does not wait for streams live until they have been read. Of a step that the next call
+        # waits for, that is the end of that call.
+        self._read_before, self._kept = self._kept, arrays
         stream = _current_stream(arrays[0])
         self._library.call("session_wait_stream", self._handle, stream)
         self._reads = (stream,)
@@ -475,6 +493,7 @@ class Session(Files):
         """The caller's stream goes on behind the reading: it may change the arrays, or use their memory again."""
         (stream,), self._reads = self._reads, None
         self._library.call("session_signal_stream", self._handle, stream)
+        self._read_before = None
 
     def _export(self, kind, name):
         return Array(self, self._managed(kind, name, None), kind, name)
@@ -483,6 +502,12 @@ class Session(Files):
         managed = c_void_p()
         self._call("session_export", kind, name.encode(), stream, byref(managed))
         return managed.value
+
+    def _on_host(self, kind, name):
+        """A value of the GPU, copied: NumPy's."""
+        tensor = capi.Tensor()
+        self._call(capi.HOST_COPIES[kind], name.encode(), byref(tensor))
+        return _arrays.numpy_copy(tensor)
 
     def _set(self, function, name, array):
         if name not in self.package.parameters and name not in self.package.state:

@@ -76,13 +76,16 @@ class Array:
             raise BufferError(f"'{self.name}' is given without a copy only")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"'{self.name}' is on {self.device}; copy it from there")
-        # Another share of the memory, which the consumer frees.
-        managed = self._session._managed(self._kind, self.name, _consumer(stream))
+        return _new_capsule(self._share(_consumer(stream)), b"dltensor", ctypes.cast(_destroy_capsule, c_void_p))
+
+    def _share(self, stream):
+        """Another share of the memory, which the consumer frees."""
+        managed = self._session._managed(self._kind, self.name, stream)
         again = ctypes.cast(managed, ctypes.POINTER(capi.DLManagedTensor)).contents.dl_tensor
-        if again.data != self._tensor().data or again.ndim != len(self.shape):
+        if again.data != self._tensor().data or tuple(again.shape[i] for i in range(again.ndim)) != self.shape:
             _delete(managed)
             raise BufferError(f"'{self.name}' lies elsewhere by now: ask the session for it again")
-        return _new_capsule(managed, b"dltensor", ctypes.cast(_destroy_capsule, c_void_p))
+        return managed
 
     @property
     def __array_interface__(self):
@@ -94,12 +97,19 @@ class Array:
         tensor = self._tensor()
         return {"version": 3, "shape": self.shape, "typestr": typestr, "data": (tensor.data + tensor.byte_offset, False)}
 
+    def __array__(self, dtype=None, copy=None):
+        # NumPy asks where there is no interface.
+        if self.device != "cpu":
+            raise TypeError(f"'{self.name}' is on {self.device}: .numpy() copies it to the host")
+        raise TypeError(f"NumPy has no {self.dtype}: .numpy() widens to f32, torch.from_dlpack takes it as it is")
+
     def numpy(self):
         """On the host, as NumPy has it: bf16 as f32. A copy where it has to be one."""
         import numpy
 
         if self.device != "cpu":
-            raise errors.InvalidArgument(f"'{self.name}' is on {self.device}: use .torch().cpu()")
+            _delete(self._share(None))  # it is what the session has
+            return self._session._on_host(self._kind, self.name)
         if self.dtype != "bf16":
             return numpy.asarray(self)
         tensor = self._tensor()

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 4
+#define TRAINRT_VERSION_MINOR 5
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
@@ -112,7 +112,10 @@ TRAINRT_API const char *trainrt_dtype_name(trainrt_dtype dtype);
 /* A dense row-major array, borrowed: `shape` has `rank` entries (may be NULL when rank is 0).
  * `data` must be aligned to the element size. It is in host memory; a session on a GPU takes inputs
  * and, since 1.3, values to be set in that GPU's memory, too: they are read in the order of its
- * stream, have the input's own dtype, and are not checked before the run. See views.h. */
+ * stream, have the input's own dtype, and are not checked before the run. The step reads inputs
+ * where they are, so they stay the caller's, unchanged, until what is on that stream by the end of
+ * the call is done (`trainrt_session_signal_stream` puts another stream behind it, and the step's
+ * result says it, too). See views.h. */
 typedef struct trainrt_tensor {
   void *data;
   trainrt_dtype dtype;
@@ -496,9 +499,10 @@ TRAINRT_API void trainrt_session_cancel(trainrt_session *session);
 /*===- steps ---------------------------------------------------------------------------===*/
 
 /* One micro-batch: every input that the function needs, by name, in any order; others are ignored.
- * The arrays are only read, and only during the call (but see trainrt_host_alloc). Lossless
- * conversions are made (narrower to wider integers of a fitting sign, bool to integers, f16/bf16 to
- * f32/f64, f32 to f64); others are BAD_DATA with the `.astype` to use. */
+ * The arrays are only read, and only during the call (but see trainrt_host_alloc, and
+ * trainrt_tensor for those in a GPU's memory). Lossless conversions are made (narrower to wider
+ * integers of a fitting sign, bool to integers, f16/bf16 to f32/f64, f32 to f64); others are
+ * BAD_DATA with the `.astype` to use. */
 typedef struct trainrt_batch {
   const trainrt_named_tensor *inputs;
   size_t count;

@@ -62,6 +62,19 @@ TRAINRT_API trainrt_status trainrt_session_wait_stream(trainrt_session *session,
 TRAINRT_API trainrt_status trainrt_session_signal_stream(trainrt_session *session, void *stream,
                                                          trainrt_error **error);
 
+/* Since 1.5, GPU: how many inputs that lay in its memory were copied there so far, in place of
+ * being read where they are; `*reason` (which may be NULL) becomes why the last one was: static
+ * text, "" without any. 0 on the CPU, and for NULL.
+ *
+ * Steps read an input where it is if its address is a multiple of 256 and one of the last few
+ * batches of the same shapes had it, too: a loop whose batches take turns with up to eight sets of
+ * addresses, as those of allocators that keep freed memory do, copies the first of each only. What
+ * is copied always: the session's own memory (an exported value as an input), the inputs of a step
+ * behind one with TRAINRT_STEP_LAG and TRAINRT_STEP_ALLOW_NONFINITE, and those of sessions that run
+ * commands one by one (`synchronous`, `command_done`, `check_numerics`). */
+TRAINRT_API uint64_t trainrt_session_input_copies(const trainrt_session *session,
+                                                  const char **reason);
+
 #ifdef __cplusplus
 }
 #endif

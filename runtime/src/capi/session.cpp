@@ -498,6 +498,13 @@ void *trainrt_session_stream(const trainrt_session *session) {
   return session ? session->impl->stream() : nullptr;
 }
 
+uint64_t trainrt_session_input_copies(const trainrt_session *session, const char **reason) {
+  const Device::InputCopies copies = session ? session->impl->inputCopies() : Device::InputCopies();
+  if (reason)
+    *reason = copies.reason;
+  return copies.count;
+}
+
 trainrt_status trainrt_session_wait_stream(trainrt_session *session, void *stream,
                                            trainrt_error **error) {
   return guardSession(session, error, [&]() -> Status {

@@ -76,13 +76,22 @@ public:
 
   struct Run {
     const ExecutionPlan &plan;
-    /// Null if the function reads no inputs. Not needed once `enqueue` has returned.
+    /// Null if the function reads no inputs. Not needed once `enqueue` has returned; arrays on the
+    /// device are read where they are until the run is done.
     const BoundBatch *batch;
     const Hypers &hypers;
     /// Asked between commands; true stops the run with Cancelled. Empty: never.
     std::function<bool(int64_t done, int64_t total)> stop;
     /// Set once something has been changed.
     bool began = false;
+    /// `repeat` may come: inputs on the device are copied, as their owner may change them by then.
+    bool mayRepeat = false;
+  };
+  /// Of inputs that lie on the device already: how many were copied there, and why the last one was
+  /// (docs/design/cuda.md).
+  struct InputCopies {
+    uint64_t count = 0;
+    const char *reason = "";
   };
   /// What a run says to the host.
   struct Result {
@@ -130,13 +139,16 @@ public:
   /// Gets all memory that the plan needs and makes whatever can be made ahead. Outputs of an
   /// earlier run are lost if they need more than the size of `outputs`.
   virtual Status prepare(const ExecutionPlan &plan) = 0;
+  /// So far.
+  virtual InputCopies inputCopies() const { return {}; }
   /// How often `prepare` has made something ahead.
   virtual int64_t builds() const { return 0; }
   /// Those of the last run, from its beginning.
   virtual const DeviceMemory &outputs() const = 0;
   /// Starts a run of a prepared plan. At most two may wait for their `wait`.
   virtual Status enqueue(Run &run, Ticket &ticket) = 0;
-  /// The last run once more, with its inputs and hyper-parameters. Only if it runs ahead.
+  /// The last run once more, with its inputs and hyper-parameters; it said that it may be
+  /// repeated. Only if the device runs ahead.
   virtual Status repeat(Ticket &ticket) = 0;
   /// The end of a run. BadData with the node, position and value when a kernel met a bad index.
   virtual Status wait(Ticket ticket, Result &result) = 0;

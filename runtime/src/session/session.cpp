@@ -109,6 +109,8 @@ Status Session::enqueue(const Function &function, const BoundBatch *batch, bool 
         cancelled.store(true);
       return cancellable && cancelled.load();
     };
+  // The step before this one may turn out not to have been made.
+  run.mayRepeat = pending.active && pending.allowNonfinite;
   outputs = plan->outputs;
   Status status = device->enqueue(run, ticket);
   began = run.began;

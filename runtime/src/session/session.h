@@ -48,6 +48,7 @@ public:
   /// From now on batches have at least so many elements that count; -1: they are counted again.
   Status setCount(size_t symbol, int64_t value) { return binder.setCount(symbol, value); }
   const PlanUse &planUse() const { return plans.use(); }
+  Device::InputCopies inputCopies() const { return device->inputCopies(); }
   /// What the plans of the batches to come depend on, for a checkpoint.
   std::vector<PlanCache::Key> boundPlans() const { return plans.keys(); }
   void restorePlans(std::vector<PlanCache::Key> keys);

@@ -35,8 +35,8 @@ protected:
     fake->failingGraph = 0;
     fake->graphBytes = 0;
     fake->ordinalOfMemory = 0;
-    fake->launches = fake->bodies = fake->captures = fake->graphRuns = fake->waits =
-        fake->usedWhileBusy = 0;
+    fake->launches = fake->bodies = fake->captures = fake->graphRuns = fake->copiesWithin =
+        fake->waits = fake->usedWhileBusy = 0;
     setenv("TRAINRT_CUDA_PATH", TRAINRT_FAKE_LIBRARIES, 1);
     open({});
   }

@@ -3,6 +3,7 @@
 
 #include "device/cuda/cuda_device.h"
 
+#include "device/cuda/compiled_plan.h"
 #include "device/cuda/device.h"
 #include "device/cuda/graph.h"
 #include "device/cuda/tuning/tuning_subjects.h"
@@ -10,6 +11,7 @@
 #include "io/convert.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -19,43 +21,6 @@ namespace trainrt::cuda {
 namespace {
 constexpr int64_t alignment = cudaPlanAlignment;
 } // namespace
-
-/// A plan's commands, and the graph of them.
-class CudaDevice::Compiled final : public CompiledPlan {
-public:
-  Compiled(CudaDevice &device, const ExecutionPlan &plan)
-      : commands(*device.context, device.package->program(), plan),
-        layout(layOutStaging(device.package->program(), plan)), device(device) {
-    for (const Buffer &buffer : plan.function->buffers)
-      hasFlag |=
-          buffer.space == Space::State && int32_t(buffer.index) == device.package->nonfiniteState();
-  }
-  ~Compiled() override {
-    dropGraph();
-    for (const DeviceMemory &table : tables)
-      device.tableBytes -= table.size();
-  }
-  void dropGraph() {
-    CurrentContext current = device.context->makeCurrent();
-    for (CUgraphExec &graph : graphs)
-      if (CUgraphExec dropped = std::exchange(graph, nullptr))
-        device.driver.cuGraphExecDestroy(dropped); // one that is running is let end
-    device.graphBytes -= std::exchange(graphBytes, 0);
-  }
-
-  Commands commands;
-  const StagingLayout layout;
-  bool hasFlag = false; ///< a run may set the state `nonfinite`
-  /// By side: what the commands' groups read.
-  DeviceMemory tables[2];
-  uint64_t generation = 0; ///< of the addresses in it; 0: none yet
-  /// By side: one that is running is not launched again before its end.
-  CUgraphExec graphs[2] = {};
-  int64_t graphBytes = 0; ///< that the driver took for it
-
-private:
-  CudaDevice &device;
-};
 
 /// Of the slots of the function that has most commands.
 static int64_t errorSlotBytes(const Program &program) {
@@ -236,9 +201,11 @@ int64_t CudaDevice::freeMemory() const {
   return driver.cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? int64_t(free) : -1;
 }
 
-Status CudaDevice::checkRoom(int64_t more, const std::string &what) const {
+Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
   size_t free = 0, total = 0;
-  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  do
+    TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  while (more > 0 && size_t(more) > free && dropDirectGraphs());
   return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
 }
 
@@ -247,7 +214,10 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   CurrentContext current = context->makeCurrent();
   CUdeviceptr memory = 0;
   // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
-  CUresult result = driver.cuMemAlloc(&memory, size_t(padded(bytes, alignment)));
+  CUresult result = CUDA_SUCCESS;
+  do
+    result = driver.cuMemAlloc(&memory, size_t(padded(bytes, alignment)));
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && dropDirectGraphs());
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
   TRAINRT_TRY(driver.check(result, "cannot get memory"));
@@ -259,20 +229,20 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
     TRAINRT_TRY(clear(data.get(), bytes));
   held[what] += bytes;
   heldBytes += bytes;
-  names[data.get()] = what;
+  blocks[data.get()] = {what, bytes};
   return {};
 }
 
 void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
   driver.cuStreamSynchronize(runs);
-  auto name = names.find(data);
-  held[name->second] -= bytes;
+  auto block = blocks.find(data);
+  held[block->second.name] -= bytes;
   heldBytes -= bytes;
-  names.erase(name);
+  blocks.erase(block);
 }
 
-template <typename Make> Status CudaDevice::measured(int64_t &bytes, const Make &make) {
+Status CudaDevice::measured(int64_t &bytes, const std::function<Status()> &make) {
   size_t before = 0, after = 0, total = 0;
   const int64_t heldBefore = heldBytes;
   driver.cuMemGetInfo(&before, &total);
@@ -390,17 +360,17 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   TRAINRT_TRY(growHostArena(plan.hostBytes));
   const bool captures = !synchronous && !observer;
   if (captures)
-    compiled.dropGraph();
+    compiled.dropGraphs();
   for (unsigned side = 0; side < (captures ? 2u : 1u); ++side) {
-    TRAINRT_TRY(resolve(compiled, plan, side));
+    TRAINRT_TRY(resolve(compiled, plan, side, {}, compiled.tables[side]));
     if (!captures)
       continue;
     int64_t taken = 0;
-    Status status = measured(taken, [&] { return capture(compiled, plan, side); });
+    Status status = measured(taken, [&] { return capture(compiled, plan, compiled.graphs[side]); });
     compiled.graphBytes += taken;
     graphBytes += taken;
     if (!status.ok()) {
-      compiled.dropGraph(); // there may be one of the two
+      compiled.dropGraphs(); // there may be one of the two
       return status;
     }
   }
@@ -409,15 +379,15 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   return {};
 }
 
-Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
+Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side,
+                           const InputAddresses &inputs, DeviceMemory &block) {
   const std::vector<unsigned char> &tables = compiled.commands.groupTables();
-  DeviceMemory &block = compiled.tables[side];
   if (block.size() < int64_t(tables.size())) {
     TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, block));
     tableBytes += block.size();
   }
   compiled.commands.resolve(
-      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side); },
+      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side, inputs); },
       at(errorSlots.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
   if (tables.empty())
     return {};
@@ -428,7 +398,8 @@ Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsign
 }
 
 DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
-                                          uint32_t index, unsigned side) const {
+                                          uint32_t index, unsigned side,
+                                          const InputAddresses &inputs) const {
   const Buffer &buffer = plan.function->buffers[index];
   switch (buffer.space) {
   case Space::Arena:
@@ -438,7 +409,9 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   case Space::Output:
     return at(outputBlock.data()) + DeviceAddress(plan.bufferOffsets[index]);
   case Space::Input:
-    return at(staging[side].data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
+    return !inputs.empty() && inputs[buffer.index]
+               ? inputs[buffer.index]
+               : at(staging[side].data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
   case Space::Hyper:
     return at(staging[side].data()) + DeviceAddress(compiled.layout.hypers[buffer.index]);
   case Space::Constant:
@@ -448,7 +421,7 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   }
 }
 
-Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
+Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, CUgraphExec &made) {
   if (compiled.commands.size() == 0)
     return {};
   const std::string where = "function '" + plan.function->name + "'";
@@ -464,12 +437,12 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsign
     status = driver.check(ended, ("cannot capture " + where).c_str());
   if (status.ok())
     status = instantiate(*context, graph, /*asBody=*/!compiled.commands.hasTransfers(),
-                         ("cannot make a graph of " + where).c_str(), compiled.graphs[side]);
+                         ("cannot make a graph of " + where).c_str(), made);
   if (graph)
     driver.cuGraphDestroy(graph);
   // The first launch then costs no more than later ones.
   if (status.ok())
-    status = driver.check(driver.cuGraphUpload(compiled.graphs[side], runs),
+    status = driver.check(driver.cuGraphUpload(made, runs),
                           ("cannot load the graph of " + where).c_str());
   return status;
 }
@@ -506,7 +479,7 @@ Status CudaDevice::stage(const Run &run, const Compiled &compiled) {
 Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   const ExecutionPlan &plan = run.plan;
   const Function &function = *plan.function;
-  const auto &compiled = static_cast<const Compiled &>(*plan.compiled);
+  auto &compiled = static_cast<Compiled &>(*plan.compiled);
   const int64_t total = int64_t(plan.steps.size());
   // Nobody waits for what has been started and is given up: a bad index that it meets is no later
   // run's.
@@ -522,20 +495,18 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
     turn ^= 1;
   TRAINRT_TRY(fault(stage(run, compiled), function));
   run.began = true;
-  for (uint32_t input : function.inputs)
-    if (run.batch && run.batch->arrays[input].onDevice && compiled.layout.staged[input])
-      TRAINRT_TRY(driver.check(
-          driver.cuMemcpyDtoDAsync(
-              at(staging[turn].data()) + DeviceAddress(compiled.layout.inputs[input]),
-              at(run.batch->arrays[input].data), size_t(run.batch->arrays[input].bytes), runs),
-          "cannot copy the batch"));
-  TRAINRT_TRY(launch(plan, compiled, ticket));
+  CUgraphExec graph = nullptr;
+  TRAINRT_TRY(fault(bindInputs(run, compiled, graph), function));
+  mayRepeat = run.mayRepeat;
+  TRAINRT_TRY(launch(plan, compiled, graph, ticket));
   return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
 
 Status CudaDevice::repeat(Ticket &ticket) {
+  assert(mayRepeat && "its inputs were copied");
   CurrentContext current = context->makeCurrent();
-  return launch(*lastPlan, static_cast<const Compiled &>(*lastPlan->compiled), ticket);
+  const auto &compiled = static_cast<const Compiled &>(*lastPlan->compiled);
+  return launch(*lastPlan, compiled, compiled.graphs[turn], ticket);
 }
 
 Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
@@ -548,7 +519,8 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
                                          const void *&host) {
     copied.resize(size_t(bytes));
     host = copied.data();
-    return transfers.download(addressOfBuffer(compiled, plan, buffer, turn) + DeviceAddress(offset),
+    return transfers.download(addressOfBuffer(compiled, plan, buffer, turn, {}) +
+                                  DeviceAddress(offset),
                               bytes, copied.data(), runs);
   };
   if (observer)
@@ -680,17 +652,17 @@ Status CudaDevice::adoptTuning() {
   return {};
 }
 
-Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
+Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, CUgraphExec graph,
+                          Ticket &ticket) {
   const Function &function = *plan.function;
   lastPlan = &plan;
   if (synchronous || (observer && observer->reads())) {
     TRAINRT_TRY(runSynchronously(plan, compiled));
   } else if (observer) {
     TRAINRT_TRY(runTimed(plan, compiled));
-  } else if (compiled.graphs[turn]) {
-    TRAINRT_TRY(fault(
-        driver.check(driver.cuGraphLaunch(compiled.graphs[turn], runs), "cannot launch its graph"),
-        function));
+  } else if (graph) {
+    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(graph, runs), "cannot launch its graph"),
+                      function));
   }
 
   ticket = nextTicket++;

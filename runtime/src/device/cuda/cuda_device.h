@@ -7,6 +7,7 @@
 
 #include "device/cuda/commands.h"
 #include "device/cuda/context.h"
+#include "device/cuda/direct_inputs.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/staging.h"
 #include "device/cuda/told_numbers.h"
@@ -14,6 +15,7 @@
 #include "device/device.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace trainrt::cuda {
@@ -43,6 +45,7 @@ public:
   Status view(const void *from, int64_t bytes, const void *&host) override;
   Status prepare(const ExecutionPlan &plan) override;
   int64_t builds() const override { return built; }
+  InputCopies inputCopies() const override { return copies; }
   const DeviceMemory &outputs() const override { return outputBlock; }
   Status enqueue(Run &run, Ticket &ticket) override;
   Status repeat(Ticket &ticket) override;
@@ -80,10 +83,10 @@ private:
   /// Lets what is enqueued on `later` from now on wait for what is on `earlier`.
   Status order(CUstream earlier, CUstream later);
   /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
-  Status checkRoom(int64_t more, const std::string &what) const;
+  Status checkRoom(int64_t more, const std::string &what);
   Status outOfMemory(const std::string &what) const;
   /// Lets the driver take memory for itself in `make`, and adds how much to `bytes`.
-  template <typename Make> Status measured(int64_t &bytes, const Make &make);
+  Status measured(int64_t &bytes, const std::function<Status()> &make);
   /// Waits for the event.
   CUresult await(const Event &event);
   /// Lets `block` have at least `bytes`; what depends on its address is made again.
@@ -94,18 +97,32 @@ private:
   /// Numbers as activations are, any type's, so that matmuls take the power that they will take.
   Status fillWithNumbers(DeviceAddress to, int64_t bytes);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);
-  /// `side`: of the staging blocks.
-  Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
-  Status capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
+  /// `side`: of the staging blocks, where inputs are that have no address.
+  Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side,
+                 const InputAddresses &inputs, DeviceMemory &table);
+  /// As it was resolved.
+  Status capture(Compiled &compiled, const ExecutionPlan &plan, CUgraphExec &graph);
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
-                                unsigned side) const;
+                                unsigned side, const InputAddresses &inputs) const;
+  /// Copies inputs that lie on the device, or has them read where they are: by the graph to launch.
+  Status bindInputs(const Run &run, Compiled &compiled, CUgraphExec &graph);
+  /// Why a graph cannot read the array where it is; null if it can.
+  const char *whyCopied(const Run &run, const Compiled &compiled, const ArrayView &array) const;
+  Status copyInput(const Run &run, const Compiled &compiled, uint32_t input, const char *reason);
+  /// A graph of this turn that reads `inputs`, if there is one or one is worth making.
+  Status directGraph(const ExecutionPlan &plan, Compiled &compiled, const InputAddresses &inputs,
+                     CUgraphExec &graph, const char *&reason);
+  /// Gives their memory back; whether there were any.
+  bool dropDirectGraphs();
   /// Hyper-parameters and inputs of the host to the staging block of this turn.
   Status stage(const Run &run, const Compiled &compiled);
   /// The commands one by one, each waited for.
   Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
   /// The commands one by one, with events around them; the observer is told at the end.
   Status runTimed(const ExecutionPlan &plan, const Compiled &compiled);
-  Status launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket);
+  /// `graph`: null where there are no commands, or they run one by one.
+  Status launch(const ExecutionPlan &plan, const Compiled &compiled, CUgraphExec graph,
+                Ticket &ticket);
   Status fault(const Status &status, const Function &function) const;
   DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
 
@@ -127,7 +144,14 @@ private:
   int64_t heldBytes = 0;
   /// Taken by the driver: for kernels and libraries; for the graphs that there are.
   int64_t codeBytes = 0, graphBytes = 0, tableBytes = 0;
-  std::map<const unsigned char *, std::string> names;
+  struct Block {
+    std::string name;
+    int64_t bytes;
+  };
+  std::map<const unsigned char *, Block> blocks;
+  /// Plans that have graphs which read inputs in callers' memory.
+  std::set<Compiled *> direct;
+  InputCopies copies;
   DeviceMemory arena, outputBlock, workspace, constants, errorSlots;
   /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
   /// Runs without a graph stay on the first.
@@ -159,6 +183,7 @@ private:
   std::vector<Event> marks;
   Ticket nextTicket = 0;
   const ExecutionPlan *lastPlan = nullptr;
+  bool mayRepeat = false; ///< the last run
 };
 
 } // namespace trainrt::cuda

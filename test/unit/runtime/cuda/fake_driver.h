@@ -26,6 +26,7 @@ struct FakeCuda {
   int captures; /* graphs that were instantiated */
   int graphRuns;
   int liveGraphs;    /* not destroyed; not reset */
+  int copiesWithin;  /* copies within the GPU that were enqueued or captured */
   int waits;         /* for an event or a stream with work that was not done */
   int usedWhileBusy; /* memory freed that enqueued work still uses */
   size_t allocated;  /* bytes now; not reset */
