@@ -199,7 +199,7 @@ class Insight(unittest.TestCase):
         symbol = self.session.package.batch_symbol
         small, large = (self.session.report({symbol: rows}) for rows in (4, 400))
         self.assertLess(small["peak_bytes"], large["peak_bytes"])
-        self.assertIn("a step needs ", repr(small))
+        self.assertRegex(repr(small), rf"^a step needs .* \({symbol} 4; ")
         self.assertIn("activations", repr(small))
         self.assertIn("srcdoc=", small._repr_html_())
         self.assertIn("<html", small.html)

@@ -124,6 +124,18 @@ class Resident(unittest.TestCase):
             early.numpy()
         self.assertTrue(np.isfinite(float(loss)))
 
+    def test_losses_outlive_the_session(self):
+        one = session()
+        expected = float(session().step(HOST))
+        loss = one.step(HOST)
+        one.close()
+        self.assertEqual((float(loss), loss.step), (expected, 1))
+        one = session()
+        loss = one.step({**HOST, "x": HOST["x"] * np.nan})
+        one.close()
+        with self.assertRaisesRegex(trainrt.errors.Nonfinite, "step 1: the loss is not finite"):
+            float(loss)
+
     def test_bad_input(self):
         one = session()
         with self.assertRaisesRegex(trainrt.errors.ArrayError, "input 'x': expected an array on GPU 0 or the CPU, got one on GPU 1"):

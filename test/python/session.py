@@ -2,15 +2,19 @@
 """`session.py FOLDER MODELS`: FOLDER has mlp.tpk, norm.tpk (--grad-norm) and clip.tpk (--clip-norm), MODELS what they
 were made of; sgd.tpk and groups.tpk differ in groups of parameters."""
 
+import copy
 import gc
+import multiprocessing
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
 import unittest
+import warnings
 import weakref
 
 import numpy as np
@@ -68,7 +72,7 @@ class Steps(unittest.TestCase):
             list(BATCH.values()),
             {name: DLPack(array) for name, array in BATCH.items()},
             {**BATCH, "of no use": None},
-            {name: array.tolist() if array.dtype != np.float32 else array for name, array in BATCH.items()},
+            {name: array.tolist() for name, array in BATCH.items()},
         ]
         for form in forms:
             self.assertEqual(trainrt.Session(PACKAGE).step(form), trainrt.Session(PACKAGE).step(BATCH))
@@ -99,6 +103,11 @@ class Steps(unittest.TestCase):
         self.assertTrue(0 < loss < 1e9 and loss == float(loss) and loss == loss)
         self.assertEqual((loss.step, np.float64(loss), loss.item()), (1, float(loss), float(loss)))
         self.assertEqual(sum([loss, loss]), 2 * float(loss))
+        self.assertEqual(divmod(loss, 1), divmod(float(loss), 1))
+        self.assertEqual(np.array([loss, 1.0]).dtype, np.float64)
+        for copied in (copy.copy(loss), copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+            self.assertIs(type(copied), float)
+            self.assertEqual(copied, float(loss))
 
     def test_hyper_parameters(self):
         before = self.session.state_dict()
@@ -108,6 +117,10 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.session.step(BATCH, lr=0.5).lr, 0.5)
         with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "clip"):
             self.session.step(BATCH, clip_norm=1.0)
+        with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "lr, weight_decay and clip_norm are numbers: got '1e-3', None"):
+            self.session.step(BATCH, lr="1e-3")
+        with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "weights: expected a factor for each micro-batch, got 0.5"):
+            self.session.step([BATCH, BATCH], weights=0.5)
 
     def test_gradients(self):
         loss = self.session.gradients(BATCH)
@@ -238,6 +251,50 @@ class Values(unittest.TestCase):
         with self.assertRaisesRegex(trainrt.errors.BadData, f"1 of .* missing, '{self.name}'"):
             other.load_state_dict(state)
         self.assertEqual(other.load_state_dict(state, strict=False), [self.name])
+        state = {**self.session.state_dict(), "more": np.ones(1)}
+        with self.assertRaisesRegex(trainrt.errors.BadData, "0 of .* missing; 1 other names came, 'more' first"):
+            other.load_state_dict(state)
+        self.assertEqual(other.load_state_dict(state, strict=False), [])
+        with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "expected a mapping of arrays by name, got NoneType"):
+            other.load_state_dict(None)
+        with self.assertRaisesRegex(trainrt.errors.NotFound, "there is no output 'nothing'; there are loss, "):
+            other.outputs["nothing"]
+        with self.assertRaisesRegex(trainrt.errors.ArrayError, f"parameter '{self.name}': expected an array .*NoneType"):
+            other.parameters[self.name] = None
+
+    def test_handles_are_not_copied(self):
+        """What frees a handle twice would end the process."""
+        for value, way in (
+            (self.session, "`save` and `load`"), (self.session.package, "give its `path`"), (self.session.parameters[self.name], "copy"),
+        ):  # fmt: skip
+            for take in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, f"{type(value).__name__} objects cannot be copied or pickled: .*{way}"):
+                    take(value)
+        self.assertGreater(self.session.step(BATCH), 0)
+
+    def test_a_forked_child(self):
+        """It has the memory and not the threads: nothing there waits for these."""
+        session = trainrt.Session(PACKAGE, threads=2)
+        rows = {name: np.repeat(array, 400, 0) for name, array in BATCH.items()}
+        session.step(rows)
+
+        def child():
+            try:
+                session.step(rows)
+            except trainrt.errors.InvalidArgument as error:
+                assert "of the process that this one was forked from" in str(error), error
+            else:
+                raise AssertionError("a step without its threads")
+            session.close()
+            assert trainrt.Session(PACKAGE, threads=2).step(rows) > 0
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads and fork
+            process = multiprocessing.get_context("fork").Process(target=child)
+            process.start()
+        process.join(60)
+        self.assertEqual(process.exitcode, 0)
+        self.assertGreater(session.step(rows), 0)
 
     def test_checkpoints(self):
         self.session.step(BATCH)

@@ -73,8 +73,9 @@ class Explanation(collections.abc.Sequence):
 class Report(collections.abc.Mapping):
     """How much memory a step needs, as `trainc --report=FILE.json` has it; a page in a notebook."""
 
-    def __init__(self, values, page):
-        self._values, self.html = values, page
+    def __init__(self, values, page, given):
+        # Sizes that were given are fixed in what the compiler tells of.
+        self._values, self.html = {**values, "sizes": {**values["sizes"], **given}}, page
 
     def __getitem__(self, name):
         return self._values[name]
@@ -86,7 +87,7 @@ class Report(collections.abc.Mapping):
         return len(self._values)
 
     def __repr__(self):
-        sizes = ", ".join(f"{size['name']} {size['value']}" for size in self["sizes"]) if self["sizes"] else "fixed sizes"
+        sizes = ", ".join(f"{name} {size}" for name, size in self["sizes"].items()) or "fixed sizes"
         lines = [f"a step needs {bytes_text(self['peak_bytes'])} ({sizes}; {self['target']})"]
         for name in ("parameters", "optimizer_state", "gradients", "activations", "inputs", "outputs", "workspace"):
             lines.append(f"  {bytes_text(self[name + '_bytes']):>12}  {name.replace('_', ' ')}")
@@ -115,7 +116,7 @@ class CompiledSession(trainrt.Session):
                 file = pathlib.Path(folder) / f"report.{form}"
                 self._ask(f"--report={file}", *(part for name, size in sizes.items() for part in ("--dim", f"{name}={size}")))
                 texts[form] = file.read_text()
-        return Report(json.loads(texts["json"]), texts["html"])
+        return Report(json.loads(texts["json"]), texts["html"], sizes)
 
     def explain(self):
         """What the passes did and why not: a sequence of `Decision` that prints as a summary."""

@@ -30,10 +30,12 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 class Slot:
     """One array of a batch: where the runtime reads it from. Shapes are kept, as they seldom change."""
 
-    __slots__ = ("name", "tensor", "shape", "dims", "keep")
+    __slots__ = ("text", "dtype", "tensor", "shape", "dims", "keep")
 
-    def __init__(self, name, tensor):
-        self.name = name
+    def __init__(self, name, tensor, what="input", dtype=None):
+        """dtype: which numbers of Python and lists of them become."""
+        self.text = f"{what} '{name}'"
+        self.dtype = dtype
         self.tensor = tensor
         self.shape = None
         self.dims = None
@@ -54,7 +56,7 @@ def _read_numpy(array, slot):
     interface = array.__array_interface__
     if interface.get("strides") is not None:
         raise errors.ArrayError(
-            f"input '{slot.name}': expected a contiguous array, got one with strides {interface['strides']} "
+            f"{slot.text}: expected a contiguous array, got one with strides {interface['strides']} "
             f"(shape {interface['shape']}); use numpy.ascontiguousarray"
         )
     dtype = _NUMPY.get(interface["typestr"])
@@ -62,7 +64,7 @@ def _read_numpy(array, slot):
         dtype = _ML_DTYPES.get(str(array.dtype))
     if dtype is None:
         raise errors.ArrayError(
-            f"input '{slot.name}': expected numbers or booleans in this machine's byte order, got an array of "
+            f"{slot.text}: expected numbers or booleans in this machine's byte order, got an array of "
             f"{array.dtype}"
         )
     slot.set(interface["data"][0], dtype, interface["shape"])
@@ -72,7 +74,7 @@ def _read_numpy(array, slot):
 def _read_torch(tensor, slot):
     if not tensor.is_contiguous():
         raise errors.ArrayError(
-            f"input '{slot.name}': expected a contiguous tensor, got one with strides {tuple(tensor.stride())} "
+            f"{slot.text}: expected a contiguous tensor, got one with strides {tuple(tensor.stride())} "
             f"(shape {tuple(tensor.shape)}); use .contiguous()"
         )
     dtype = _TORCH.get(str(tensor.dtype))
@@ -80,7 +82,7 @@ def _read_torch(tensor, slot):
     kind = device.type
     if dtype is None or tensor.layout.__str__() != "torch.strided" or kind not in ("cpu", "cuda"):
         raise errors.ArrayError(
-            f"input '{slot.name}': expected a dense tensor of numbers or booleans on the CPU or a CUDA GPU, got "
+            f"{slot.text}: expected a dense tensor of numbers or booleans on the CPU or a CUDA GPU, got "
             f"{tensor.dtype}, {tensor.layout}, on {device}"
         )
     slot.set(tensor.data_ptr(), dtype, tuple(tensor.shape))
@@ -91,7 +93,7 @@ def _read_dlpack(array, slot):
     kind, index = array.__dlpack_device__()
     if kind not in (1, 2, 3):
         raise errors.ArrayError(
-            f"input '{slot.name}': expected an array on the CPU or a CUDA GPU, got one on DLPack's device {kind}"
+            f"{slot.text}: expected an array on the CPU or a CUDA GPU, got one on DLPack's device {kind}"
         )
     # -1: the runtime itself orders its work behind the caller's stream.
     capsule = array.__dlpack__(stream=-1) if kind == 2 else array.__dlpack__()
@@ -102,7 +104,7 @@ def _read_dlpack(array, slot):
         _get_pointer(capsule, b"dltensor"), ctypes.byref(slot.tensor), ctypes.byref(gpu), ctypes.byref(error)
     )
     if status:
-        raise errors.ArrayError(f"input '{slot.name}': {library.failure(status, error)}")
+        raise errors.ArrayError(f"{slot.text}: {library.failure(status, error)}")
     slot.shape = None  # it is the capsule's
     slot.keep = capsule
     return gpu.value if gpu.value >= 0 else None
@@ -145,9 +147,12 @@ def _read_number(value, slot):
         array = numpy.asarray(value)
     except ValueError:
         array = None
+    # Of Python's own numbers, which have no width.
+    if array is not None and array.dtype == numpy.float64 and not isinstance(value, numpy.generic):
+        array = array.astype({"f32": numpy.float32, "f16": numpy.float16}.get(slot.dtype, numpy.float64))
     if array is None or array.dtype == object:
         raise errors.ArrayError(
-            f"input '{slot.name}': expected an array (NumPy, PyTorch or DLPack), got a {type(value).__name__} that is "
+            f"{slot.text}: expected an array (NumPy, PyTorch or DLPack), got a {type(value).__name__} that is "
             "not one"
         )
     slot.keep = array = numpy.ascontiguousarray(array).reshape(array.shape)
@@ -186,6 +191,6 @@ def read(array, slot):
     reader = _readers.get(kind) or reader_of(kind)
     if reader is None:
         raise errors.ArrayError(
-            f"input '{slot.name}': expected an array (NumPy, PyTorch or DLPack), got {kind.__module__}.{kind.__name__}"
+            f"{slot.text}: expected an array (NumPy, PyTorch or DLPack), got {kind.__module__}.{kind.__name__}"
         )
     return reader(array, slot)

@@ -253,6 +253,26 @@ class Library:
             raise self.failure(status, error)
 
 
+class Owner:
+    """What has a handle, which is freed once: no copy may have it, nor another process."""
+
+    __slots__ = ()
+    _instead = ""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"{type(self).__name__} objects cannot be copied or pickled: {self._instead}")
+
+
+#: Of this process; a child that was forked has another one.
+process = object()
+
+
+def _forked():
+    global process
+    process = object()
+
+
+os.register_at_fork(after_in_child=_forked)
 _library = None
 
 

@@ -25,7 +25,7 @@ def _text(value):
     return None if value is None else os.fsencode(value)
 
 
-class Files:
+class Files(capi.Owner):
     """Of `Session`: what it writes for others, and reads of them."""
 
     @property

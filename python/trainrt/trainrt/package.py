@@ -90,11 +90,13 @@ def text(value):
     return None if value is None else value.decode()
 
 
-class Package:
+class Package(capi.Owner):
     """An opened package, checked and mapped; nothing of it has run.
 
     Sessions run its native code: open packages of people you trust.
     """
+
+    _instead = "give its `path` and open it there"
 
     def __init__(self, path):
         self.path = os.fspath(path)

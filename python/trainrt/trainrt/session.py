@@ -62,6 +62,14 @@ class Loss:
     def __bool__(self):
         return bool(float(self))
 
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+
+        return numpy.array(float(self), dtype)
+
+    def __reduce_ex__(self, protocol):
+        return float, (float(self),)
+
 
 def _operator(name):
     function = getattr(float, name)
@@ -75,7 +83,7 @@ def _operator(name):
 
 for _name in (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow",
-    "rpow", "neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne", "round", "int", "trunc",
+    "rpow", "divmod", "rdivmod", "neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne", "round", "int", "trunc", "floor", "ceil",
 ):  # fmt: skip
     setattr(Loss, f"__{_name}__", _operator(f"__{_name}__"))
 collections.abc.Hashable.register(Loss)
@@ -84,12 +92,12 @@ collections.abc.Hashable.register(Loss)
 class _Bound:
     """The arrays of one micro-batch as the C API takes them."""
 
-    def __init__(self, names):
+    def __init__(self, names, package):
         self.inputs = (capi.NamedTensor * len(names))()
         self.slots = {}
         for i, name in enumerate(names):
             self.inputs[i].name = name.encode()
-            self.slots[name] = _arrays.Slot(name, self.inputs[i].tensor)
+            self.slots[name] = _arrays.Slot(name, self.inputs[i].tensor, dtype=package.inputs[name].dtype)
 
 
 class Copies(typing.NamedTuple):
@@ -109,8 +117,11 @@ class Session(Files):
     variants: batches may be run by functions that are quicker for such as they are. any_model: `load` takes
     checkpoints of other models with the same names and shapes.
 
-    One thread at a time; others get `InvalidArgument`. While the library works the interpreter is free.
+    One thread at a time; others get `InvalidArgument`. While the library works the interpreter is free. One process:
+    a child that was forked cannot use it.
     """
+
+    _instead = "`save` and `load`, or `state_dict`, carry what it has to another one"
 
     def __init__(self, package, *, weights=None, seed=0, threads=0, device=0, stream=None, inference=False,
                  init_std=0.02, variants=True, any_model=False):  # fmt: skip
@@ -134,7 +145,7 @@ class Session(Files):
             library.call("session_create", package._handle, byref(options), byref(handle))
         except errors.MissingWeights as error:
             raise errors.MissingWeights(f"{error}\nfrom Python: weights=FILE, or weights='random'") from None
-        self._handle = handle
+        self._handle, self._process = handle, capi.process
         self.on_gpu = package.target.startswith("cuda")
         self.device = device if self.on_gpu else None
         # Calls that are made for every batch, and what they need.
@@ -149,16 +160,24 @@ class Session(Files):
     # Life.
 
     def close(self):
-        """Frees the session's memory, as far as no array of it is in use."""
-        if self._handle is not None:
+        """Frees the session's memory, as far as no array of it is in use. Losses stay what they are."""
+        if self._handle is None:
+            return
+        if self._process is capi.process:
+            try:
+                self._finish()
+            except errors.Error:
+                pass  # the loss tells it when it is read
             self._library.session_free(self._handle)
-            self._handle = None
+        # Its threads are not in a child that was forked, where only the memory is a copy.
+        self._handle = None
 
     def __del__(self):
         if getattr(self, "_handle", None) is not None:
             self.close()
 
     def __enter__(self):
+        self._live()
         return self
 
     def __exit__(self, *exception):
@@ -167,6 +186,11 @@ class Session(Files):
     def _live(self):
         if self._handle is None:
             raise errors.Closed(f"the session of '{self.package.path}' has been closed")
+        if self._process is not capi.process:
+            raise errors.InvalidArgument(
+                f"the session of '{self.package.path}' is of the process that this one was forked from, with its threads: "
+                "make one here, or start processes with multiprocessing's 'spawn'"
+            )
         return self._handle
 
     def _call(self, name, *arguments):
@@ -188,9 +212,14 @@ class Session(Files):
         handle = self._live()
         count = self._bind(batch, self._train_names, "training")
         options = self._options
-        options.lr = _NAN if lr is None else lr
-        options.weight_decay = _NAN if weight_decay is None else weight_decay
-        options.clip_norm = _NAN if clip_norm is None else clip_norm
+        try:
+            options.lr = _NAN if lr is None else lr
+            options.weight_decay = _NAN if weight_decay is None else weight_decay
+            options.clip_norm = _NAN if clip_norm is None else clip_norm
+        except TypeError:
+            raise errors.InvalidArgument(
+                f"lr, weight_decay and clip_norm are numbers: got {lr!r}, {weight_decay!r} and {clip_norm!r}"
+            ) from None
         options.flags = (capi.STEP_LAG if self.on_gpu else 0) | (capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0)
         options.weights = self._factors(weights, count)
         options.accumulate_by = self._weighting(accumulate_by)
@@ -320,12 +349,16 @@ class Session(Files):
 
     def load_state_dict(self, state, strict=True):
         """Parameters from a mapping of arrays; returns the names that were not in it, if not `strict`."""
+        if not isinstance(state, collections.abc.Mapping):
+            raise errors.InvalidArgument(f"load_state_dict: expected a mapping of arrays by name, got {type(state).__name__}")
         missing = [name for name in self.package.parameters if name not in state]
         extra = [name for name in state if name not in self.package.parameters]
-        if strict and missing:
+        if strict and (missing or extra):
             raise errors.BadData(
-                f"load_state_dict: {len(missing)} of {len(self.package.parameters)} parameters are missing, "
-                f"'{missing[0]}' first; {len(extra)} other names came" + (f", '{extra[0]}' first" if extra else "")
+                f"load_state_dict: {len(missing)} of {len(self.package.parameters)} parameters are missing"
+                + (f", '{missing[0]}' first" if missing else "")
+                + f"; {len(extra)} other names came"
+                + (f", '{extra[0]}' first" if extra else "")
             )
         for name in self.package.parameters:
             if name in state:
@@ -413,6 +446,8 @@ class Session(Files):
     def _factors(self, weights, count):
         if weights is None:
             return None
+        if not hasattr(weights, "__len__"):
+            raise errors.InvalidArgument(f"weights: expected a factor for each micro-batch, got {weights!r}")
         if len(weights) != count:
             raise errors.InvalidArgument(f"weights: expected one for each of {count} micro-batches, got {len(weights)}")
         return (c_double * count)(*weights)
@@ -426,7 +461,7 @@ class Session(Files):
         else:
             parts = (batch,)
         if len(self._bound) < len(parts) or self._batches_of is not names:
-            self._bound = [_Bound(names) for _ in parts]
+            self._bound = [_Bound(names, self.package) for _ in parts]
             self._batches = (capi.Batch * len(parts))(
                 *((bound.inputs, len(names)) for bound in self._bound)
             )
@@ -452,17 +487,17 @@ class Session(Files):
                     if fill:
                         continue
                     raise errors.MissingInput(
-                        f"input '{name}' is missing: {purpose} with '{os.path.basename(self.package.path)}' needs "
+                        f"input '{name}' is {'None' if name in part else 'missing'}: {purpose} with '{os.path.basename(self.package.path)}' needs "
                         f"{', '.join(names)}; got {', '.join(map(str, part)) or 'nothing'}"
                     )
                 gpu = _arrays.read(array, slot)
                 if gpu is not None:
-                    self._check_gpu(name, gpu)
+                    self._check_gpu(slot.text, gpu)
                     gpu_arrays.append(array)
                 index += 1
             if fill:
-                given = [slot for name, slot in bound.slots.items() if part.get(name) is not None]
-                inputs = (capi.NamedTensor * len(given))(*((slot.name.encode(), slot.tensor) for slot in given))
+                given = {name: slot for name, slot in bound.slots.items() if part.get(name) is not None}
+                inputs = (capi.NamedTensor * len(given))(*((name.encode(), slot.tensor) for name, slot in given.items()))
                 self._batches[number] = capi.Batch(inputs, len(given))
                 self._batches_of = None
         if gpu_arrays:
@@ -471,14 +506,14 @@ class Session(Files):
 
     _batches_of = None
 
-    def _check_gpu(self, name, gpu):
+    def _check_gpu(self, what, gpu):
         if not self.on_gpu:
             raise errors.ArrayError(
-                f"input '{name}': expected an array on the CPU, as the package is compiled for {self.package.target}, "
+                f"{what}: expected an array on the CPU, as the package is compiled for {self.package.target}, "
                 f"got one on GPU {gpu}"
             )
         if gpu != self.device:
-            raise errors.ArrayError(f"input '{name}': expected an array on GPU {self.device} or the CPU, got one on GPU {gpu}")
+            raise errors.ArrayError(f"{what}: expected an array on GPU {self.device} or the CPU, got one on GPU {gpu}")
 
     def _order(self, arrays):
         """The session reads behind what the caller's stream has been given."""
@@ -503,6 +538,10 @@ class Session(Files):
         self._call("session_export", kind, name.encode(), stream, byref(managed))
         return managed.value
 
+    def _dtype_of(self, name):
+        known = self.package.parameters.get(name) or self.package.state[name]
+        return known.dtype
+
     def _on_host(self, kind, name):
         """A value of the GPU, copied: NumPy's."""
         tensor = capi.Tensor()
@@ -513,10 +552,10 @@ class Session(Files):
         if name not in self.package.parameters and name not in self.package.state:
             self.parameters[name]  # says which names there are
         tensor = capi.Tensor()
-        slot = _arrays.Slot(name, tensor)
+        slot = _arrays.Slot(name, tensor, what=function.rpartition("_")[2], dtype=self._dtype_of(name))
         gpu = _arrays.read(array, slot)
         if gpu is not None:
-            self._check_gpu(name, gpu)
+            self._check_gpu(slot.text, gpu)
             self._order([array])
         self._call(function, name.encode(), byref(tensor))
         if self._reads is not None:

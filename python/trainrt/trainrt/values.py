@@ -42,7 +42,7 @@ def _consumer(stream):
     return None if stream in (None, -1) else stream
 
 
-class Array:
+class Array(capi.Owner):
     """A value in the session's memory, on the host or its GPU, without a copy.
 
     `numpy.asarray`, `torch.from_dlpack` and all else that reads DLPack take it. The memory lives as long as any
@@ -50,6 +50,7 @@ class Array:
     """
 
     __slots__ = ("_session", "_managed", "_kind", "name", "shape", "dtype", "device", "__weakref__")
+    _instead = "take a copy with .numpy().copy() or .torch().clone()"
 
     def __init__(self, session, managed, kind, name):
         self._session = session
@@ -144,7 +145,8 @@ class Values(collections.abc.Mapping):
     def __getitem__(self, name):
         if name not in self._names:
             near = difflib.get_close_matches(str(name), self._names, 1)
-            hint = f"; is it '{near[0]}'?" if near else f"; there are {len(self._names)}"
+            few = f"there are {', '.join(self._names)}" if 0 < len(self._names) <= 8 else f"there are {len(self._names)}"
+            hint = f"; is it '{near[0]}'?" if near else f"; {few}"
             raise errors.NotFound(f"there is no {self._what} '{name}'{hint}")
         return self._session._export(self._kind, name)
 
