@@ -61,16 +61,14 @@ class Options(unittest.TestCase):
                 self.assertNotRegex(str(caught.exception), "not expected|unknown option|did you mean|is a file of", (name, arguments))
         negated = set(re.findall(r"--\[no-\]([\w-]+)", told)) | set(re.findall(r"--no-(?!command|decay)([\w-]+)", told))
         self.assertEqual({name.replace("-", "_") for name in negated}, set(compiler.NEGATABLE))
-        optional = set(re.findall(r"--([\w-]+)\[=", told))
-        self.assertEqual(optional, set(compiler.JOINED))
 
     def test_forms(self):
         line = compiler.command_line
-        self.assertEqual(line({"lr": 3e-4, "nesterov": True, "clip_norm": None, "embed_ir": False}), ["--lr", "0.0003", "--nesterov"])
-        self.assertEqual(line({"dim": {"a": 8, "b": (1, 512), "c": range(2, 5)}}), ["--dim", "a=8", "--dim", "b=1..512", "--dim", "c=2..4"])
+        self.assertEqual(line({"lr": 3e-4, "nesterov": True, "clip_norm": None, "embed_ir": False}), ["--lr=0.0003", "--nesterov"])
+        self.assertEqual(line({"dim": {"a": 8, "b": (1, 512), "c": range(2, 5)}}), ["--dim=a=8", "--dim=b=1..512", "--dim=c=2..4"])
         self.assertEqual(line({"chunk_loss": False, "O": 0, "offload": True, "explain": "all"}),
                          ["--no-chunk-loss", "-O0", "--offload", "--explain=all"])  # fmt: skip
-        self.assertEqual(line({"lora": {"r": 4, "dora": True}, "betas": (0.9, 0.95)}), ["--lora", "r=4,dora", "--betas", "0.9,0.95"])
+        self.assertEqual(line({"lora": {"r": 4, "dora": True}, "betas": (0.9, 0.95)}), ["--lora=r=4,dora", "--betas=0.9,0.95"])
 
     def test_refused(self):
         for options, kind, words in (
@@ -80,11 +78,16 @@ class Options(unittest.TestCase):
             ({"freeze": ".*"}, trainc.CompileError, "train"),
             ({"stop_after": "graph"}, trainc.OptionError, "stop_after= makes no package"),
             ({"dim": {"batch": 0}}, trainc.OptionError, "batch"),
+            ({"seed": 2**70}, trainrt.errors.InvalidArgument, "seed: expected a number from -9223372036854775808 to 9223372036854775807"),
+            ({"seed": "a"}, trainrt.errors.InvalidArgument, "seed: expected a number .*, got 'a'"),
+            ({"threads": -1}, trainrt.errors.InvalidArgument, "threads: expected a number from 0 to 1024, got -1"),
         ):
             with self.assertRaisesRegex(kind, words):
                 trainc.compile(MODEL, cache=False, **options)
         with self.assertRaisesRegex(FileNotFoundError, "there is no model"):
             trainc.compile("nothing.onnx")
+        with self.assertRaisesRegex(trainc.OptionError, "expected a torch.nn.Module, an ONNX file or a package, got NoneType"):
+            trainc.compile(None)
         with self.assertRaisesRegex(trainc.OptionError, "a package is compiled already: lr= says nothing"):
             trainc.compile("model.tpk", lr=1.0)
         damaged = FOLDER / "damaged.onnx"
@@ -206,6 +209,8 @@ class Insight(unittest.TestCase):
         self.assertEqual(json.loads(json.dumps(dict(small)))["target"], small["target"])
         with self.assertRaisesRegex(trainc.CompileError, "no input has a dimension 'nothing'"):
             self.session.report(nothing=3)
+        with self.assertRaisesRegex(trainc.OptionError, rf"give a size for {symbol}, as in report\({symbol}=32\)"):
+            self.session.report()
 
     def test_explain(self):
         decisions = self.session.explain()

@@ -271,6 +271,7 @@ REFUSED = {
     "nothing": lambda: (nn.Linear(6, 3), {}, cross_entropy, "the example has no arrays"),
     "empty": lambda: (nn.Linear(6, 3), {"input": torch.randn(0, 6), "labels": torch.randint(0, 3, (0,))}, cross_entropy, r"example\['input'\] is empty along axis 0"),
     "mixed norms": lambda: (nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 8), nn.BatchNorm1d(8).eval(), nn.Linear(8, 3)), rows("input"), cross_entropy, "module '0' normalizes by its batch and '2' by its running statistics"),
+    "constant loss": lambda: (nn.Linear(6, 3), rows("input"), lambda output, batch: torch.tensor(1.0), "no parameter of Linear has requires_grad and reaches the loss"),
     "loss": lambda: (nn.Linear(6, 3), rows("input"), "perplexity", r"has no argument 'labels'"),
 }  # fmt: skip
 
@@ -368,10 +369,33 @@ class Modules(Case):
         self.assertEqual(one.package.inputs["labels"].shape, ("batch", 3))
         with self.assertRaisesRegex(trainrt.errors.BadData, "input 'x', axis 1: expected 3, got 4"):
             one(batch(2, 4))
+        for dynamic, words in (
+            ("batch", r"dynamic: expected {input: {axis: name}}, got 'batch'"),
+            ({"x": "batch"}, r"dynamic\['x'\]: expected {axis: name}, got 'batch'"),
+            ({"x": {7: "batch"}}, r"dynamic\['x'\]: there is no axis 7; its shape is \["),
+            ({"x": {"batch": 0}}, r"dynamic\['x'\]: there is no axis 'batch'"),
+        ):
+            with self.assertRaisesRegex(trainc.ExportError, words):
+                trainc.compile(Tokens(), example=batch(2, 3), dynamic=dynamic)
+        listed = trainc.compile(Tokens(), example=batch(2, 3), dynamic={"x": ["batch", "seq", None], "labels": {0: "batch", -1: "seq"}})
+        self.assertEqual(listed.package.inputs["labels"].shape, ("batch", "seq"))
         with self.assertRaisesRegex(trainc.ExportError, "dynamic: there is no input 'y'"):
             trainc.compile(Tokens(), example=batch(2, 3), dynamic={"y": {0: "batch"}})
         with self.assertRaisesRegex(trainc.ExportError, "the second example has no 'x' with 3 axes"):
             trainc.compile(Tokens(), example=batch(2, 3), other={"x": torch.randn(4, 7)})
+
+    def test_tensors_that_do_not_fit(self):
+        batch = rows("input")
+        step = trainc.compile(nn.Linear(6, 3), example=batch, loss=cross_entropy)
+        for value, kind, words in (
+            (batch["input"].double(), trainrt.errors.BadData, r".*got float64, .*\.astype\(numpy.float32\), or batch\['input'\].to\(torch.float32\)"),
+            (batch["input"].to_sparse(), trainrt.errors.ArrayError, "expected a dense tensor .*got torch.float32, torch.sparse_coo, on cpu"),
+            (batch["input"].to("meta"), trainrt.errors.ArrayError, "expected a dense tensor .* on meta"),
+            (batch["input"].t().contiguous().t(), trainrt.errors.ArrayError, "expected a contiguous tensor"),
+            (batch["input"].cfloat(), trainrt.errors.ArrayError, "expected a dense tensor .*got torch.complex64"),
+        ):
+            with self.assertRaisesRegex(kind, f"input 'input': {words}"):
+                step({**batch, "input": value})
 
     def test_adapters_of_a_module(self):
         module = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 5))

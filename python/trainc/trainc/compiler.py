@@ -16,8 +16,6 @@ NEGATABLE = frozenset(
 )
 #: Those that may be given several times, with NAME=VALUE.
 NAMED = frozenset(["dim"])
-#: Those whose value may be left out: what is behind a space is none of theirs.
-JOINED = frozenset(["offload", "report", "explain"])
 
 
 def _text(value):
@@ -53,7 +51,7 @@ def _groups(value):
 
 
 def command_line(options):
-    """`lr=3e-4, clip_norm=1.0, nesterov=True` as `--lr 3e-4 --clip-norm 1.0 --nesterov`.
+    """`lr=3e-4, clip_norm=1.0, nesterov=True` as `--lr=3e-4 --clip-norm=1.0 --nesterov`.
 
     A mapping becomes NAME=VALUE,..., a list A,B,...; None leaves an option out; `dim={"batch": 8, "seq": (1, 512)}`
     fixes sizes and bounds them; `group={"lora_B": "lr=16x"}` and `group=["lora_B: lr=16x"]` are --group; `O=0` is -O0.
@@ -70,15 +68,12 @@ def command_line(options):
         elif value is True:
             arguments.append(flag)
         elif name == "group":
-            for text in _groups(value):
-                arguments += [flag, text]
+            arguments += [f"{flag}={text}" for text in _groups(value)]
         elif name in NAMED and isinstance(value, collections.abc.Mapping):
-            for size, bounds in value.items():
-                arguments += [flag, f"{size}={_size(bounds)}"]
-        elif name in JOINED:
-            arguments.append(f"{flag}={_text(value)}")
+            arguments += [f"{flag}={size}={_size(bounds)}" for size, bounds in value.items()]
         else:
-            arguments += [flag, _text(value)]
+            # Joined: what is behind a space is no value of an option that may be without one.
+            arguments.append(f"{flag}={_text(value)}")
     return arguments
 
 

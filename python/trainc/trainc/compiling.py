@@ -153,8 +153,11 @@ class _Making:
         return self._folder(make, lambda: key) / "model.tpk"
 
     def of_module(self, module, example, loss, dynamic, other):
-        from .inputs import check
+        if "torch" not in sys.modules:
+            raise OptionError(f"compile: expected a torch.nn.Module, an ONNX file or a package, got {type(module).__name__}")
+        from .inputs import check, check_kind
 
+        check_kind(module)
         if example is None:
             raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
         check(module)

@@ -315,6 +315,22 @@ def _free_names(graph, module):
                 value.name = f"{value.name}/of_{node.op_type}"
 
 
+def _reaching(value):
+    """Names of all values that it is computed from."""
+    names, values = set(), [value]
+    while values:
+        value = values.pop()
+        if value is None or value.name in names:
+            continue
+        names.add(value.name)
+        if (node := value.producer()) is not None:
+            values += node.inputs
+            for attribute in node.attributes.values():
+                if attribute.type == onnx_ir.AttributeType.GRAPH:
+                    values += (used for within in attribute.value.all_nodes() for used in within.inputs)
+    return names
+
+
 def _strip(model):
     model.graph.metadata_props.clear()
     for node in model.graph.all_nodes():
@@ -408,7 +424,7 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     model = _trace(graph, module, batch, axes, opset, graph.repairs)
     trained = _rename(model.graph, module)
     _strip(model)
-    if not trained:
+    if not _reaching(model.graph.outputs[0]).intersection(trained):
         raise ExportError(f"no parameter of {type(module).__name__} has requires_grad and reaches the loss")
     model.metadata_props["trainable"] = "\n".join(trained)
     parameters = dict(module.named_parameters())

@@ -92,15 +92,32 @@ def check(module):
     return options
 
 
+def _given_sizes(batch, dynamic):
+    """`dynamic` as {input: {axis: name}}; {input: [name, None]} says the same."""
+    if not isinstance(dynamic, collections.abc.Mapping):
+        raise ExportError(f"dynamic: expected {{input: {{axis: name}}}}, got {dynamic!r}")
+    found = {}
+    for name, axes in dynamic.items():
+        if name not in batch:
+            raise ExportError(f"dynamic: there is no input '{name}'; the example has {', '.join(batch)}")
+        if not isinstance(axes, (collections.abc.Mapping, list, tuple)):
+            raise ExportError(f"dynamic['{name}']: expected {{axis: name}}, got {axes!r}")
+        axes = axes.items() if isinstance(axes, collections.abc.Mapping) else enumerate(axes)
+        rank, found[name] = batch[name].dim(), {}
+        for axis, size in axes:
+            if size is None:
+                continue
+            if not isinstance(axis, int) or not -rank <= axis < rank:
+                raise ExportError(f"dynamic['{name}']: there is no axis {axis!r}; its shape is {list(batch[name].shape)}")
+            found[name][axis % rank] = size
+    return found
+
+
 def free_sizes(batch, dynamic=None, other=None):
     """{input: {axis: name}}: what `dynamic` says, else the axes whose sizes differ between two examples, else the
     first axis of all inputs that agree on it, "batch"."""
     if dynamic is not None:
-        for name in dynamic:
-            if name not in batch:
-                raise ExportError(f"dynamic: there is no input '{name}'; the example has {', '.join(batch)}")
-        return {name: dict(axes) if isinstance(axes, collections.abc.Mapping) else dict(enumerate(axes))
-                for name, axes in dynamic.items()}  # fmt: skip
+        return _given_sizes(batch, dynamic)
     if other is not None:
         names, found = {}, {}
         for name, tensor in batch.items():

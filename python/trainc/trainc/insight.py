@@ -6,13 +6,14 @@ import dataclasses
 import html
 import json
 import pathlib
+import re
 import tempfile
 
 import trainrt
 from trainrt.package import bytes_text
 
 from . import compiler
-from .errors import OptionError
+from .errors import CompileError, OptionError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,12 @@ class CompiledSession(trainrt.Session):
             texts = {}
             for form in ("json", "html"):
                 file = pathlib.Path(folder) / f"report.{form}"
-                self._ask(f"--report={file}", *(part for name, size in sizes.items() for part in ("--dim", f"{name}={size}")))
+                try:
+                    self._ask(f"--report={file}", *(part for name, size in sizes.items() for part in ("--dim", f"{name}={size}")))
+                except CompileError as error:
+                    if size := re.search(r"the curve needs a size for (\S+) ", str(error)):
+                        raise OptionError(f"report: give a size for {size[1]}, as in report({size[1]}=32)") from None
+                    raise
                 texts[form] = file.read_text()
         return Report(json.loads(texts["json"]), texts["html"], sizes)
 

@@ -205,7 +205,7 @@ def evaluate(session, batches):
     for batch in batches:
         loss = session.eval(batch)
         if name is not None:
-            count = float(session.outputs[name].numpy() if not session.on_gpu else session.outputs[name].torch().item())
+            count = float(session.outputs[name].numpy())
         else:
             first = next(iter(batch.values())) if hasattr(batch, "values") else batch[0]
             count = float(len(first)) if getattr(first, "ndim", 1) else 1.0

@@ -72,7 +72,7 @@ def _read_numpy(array, slot):
 
 
 def _read_torch(tensor, slot):
-    if not tensor.is_contiguous():
+    if str(tensor.layout) == "torch.strided" and not tensor.is_contiguous():
         raise errors.ArrayError(
             f"{slot.text}: expected a contiguous tensor, got one with strides {tuple(tensor.stride())} "
             f"(shape {tuple(tensor.shape)}); use .contiguous()"

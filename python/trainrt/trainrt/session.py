@@ -4,7 +4,9 @@
 import collections.abc
 import ctypes
 import json
+import operator
 import os
+import re
 import sys
 import typing
 from ctypes import byref, c_char_p, c_double, c_void_p
@@ -128,6 +130,12 @@ class Session(Files):
         self.package = package = open_package(package)
         self._library = library = capi.library()
         self._handle = None
+        # The fields of a struct would take what is left of a number that is too large.
+        for name, value, least, most in (
+            ("seed", seed, -(2**63), 2**63 - 1), ("threads", threads, 0, 1024), ("device", device, 0, 2**31 - 1),
+        ):  # fmt: skip
+            if not hasattr(value, "__index__") or not least <= operator.index(value) <= most:
+                raise errors.InvalidArgument(f"{name}: expected a number from {least} to {most}, got {value!r}")
         options = capi.SessionOptions(size=ctypes.sizeof(capi.SessionOptions), init_std=init_std, seed=seed,
                                       threads=threads, device=device, inference=bool(inference),
                                       no_variants=not variants, any_model=bool(any_model))  # fmt: skip
@@ -397,7 +405,10 @@ class Session(Files):
         return copy.copy() if array.device == "cpu" else copy
 
     def _failure(self, status):
-        return self._library.failure(status, c_void_p(self._take_error()))
+        failure = self._library.failure(status, c_void_p(self._take_error()))
+        if "torch" in sys.modules and type(failure) is errors.BadData:
+            failure.args = (re.sub(r"data(\['.*?'\])\.astype\(numpy\.(\w+)\)", r"\g<0>, or batch\1.to(torch.\2)", str(failure)),)
+        return failure
 
     def _take_error(self):
         error, self._error.value = self._error.value, None
