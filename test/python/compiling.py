@@ -179,6 +179,40 @@ class Cache(unittest.TestCase):
             del os.environ["TRAINC_CACHE_SIZE"]
         self.assertEqual(entries(), sorted([cache.key("c"), cache.key("d")]))
 
+    def test_what_is_damaged_is_made_again(self):
+        def damage(file):
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 0xFF
+            file.write_bytes(data)
+
+        def replace(file):
+            shutil.rmtree(file.parent)
+            file.parent.write_text("no folder")
+
+        trainc.compile(MODEL, lr=0.01, **TARGET)
+        for hurt in (damage, lambda file: os.truncate(file, 100), os.unlink, replace):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                hurt(FOLDER / "cache" / entries()[0] / "model.tpk")
+                self.assertGreater(trainc.compile(MODEL, lr=0.01, **TARGET)(DATA), 0)
+            self.assertEqual(["is damaged and made again" in str(each.message) for each in told], [] if hurt is replace else [True])
+            self.assertEqual(len(entries()), 1)
+
+    def test_a_full_disk(self):
+        def make(folder):
+            with open("/dev/full", "wb") as file:
+                file.write(b"x" * 100000)
+
+        with self.assertRaisesRegex(trainc.Error, r"cannot be written \(No space left on device\): set TRAINC_CACHE to another folder"):
+            cache.get(cache.key("e"), make)
+        self.assertEqual(entries(), [])
+        os.environ["TRAINC_CACHE_SIZE"] = "lots"
+        try:
+            with self.assertRaisesRegex(trainc.Error, "TRAINC_CACHE_SIZE: expected a number of bytes, got 'lots'"):
+                trainc.compile(MODEL, **TARGET)
+        finally:
+            del os.environ["TRAINC_CACHE_SIZE"]
+
     def test_processes(self):
         code = f"import trainc; print(trainc.compile({str(MODEL)!r}, lr=0.25, target='cpu:x86-64-v3').package.path)"
         ran = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]

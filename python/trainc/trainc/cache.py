@@ -6,6 +6,7 @@ than `TRAINC_CACHE_SIZE` bytes (default 8 GiB).
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -13,8 +14,9 @@ import pathlib
 import shutil
 import tempfile
 import time
+import warnings
 
-from .errors import Error
+from .errors import CompileError, Error
 
 _LIMIT = 8 << 30
 
@@ -48,8 +50,33 @@ def _size(directory):
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
-def _trim(root, keep):
-    limit = int(os.environ.get("TRAINC_CACHE_SIZE") or _LIMIT)
+def _limit():
+    given = os.environ.get("TRAINC_CACHE_SIZE") or _LIMIT
+    try:
+        return int(given)
+    except ValueError:
+        raise Error(f"TRAINC_CACHE_SIZE: expected a number of bytes, got '{given}'") from None
+
+
+def _discard(entry):
+    """Renamed first, so that nobody finds half of it; whether it was there."""
+    gone = entry.with_name(f"new-{entry.name}-{os.getpid()}")
+    try:
+        entry.rename(gone)
+    except OSError:
+        return False
+    if gone.is_dir():
+        shutil.rmtree(gone, ignore_errors=True)
+    else:
+        gone.unlink()
+    return True
+
+
+def _unwritable(root, reason):
+    return Error(f"the cache '{root}' cannot be written ({reason}): set TRAINC_CACHE to another folder, or give cache=False")
+
+
+def _trim(root, keep, limit):
     entries = []
     for entry in root.iterdir():
         try:
@@ -64,14 +91,7 @@ def _trim(root, keep):
     for _, size, entry in sorted(entries, key=lambda each: each[0]):
         if total <= limit:
             break
-        if entry != keep:
-            # Renamed first, so that nobody finds half of it.
-            gone = entry.with_name(f"new-{entry.name}-{os.getpid()}")
-            try:
-                entry.rename(gone)
-            except OSError:
-                continue
-            shutil.rmtree(gone, ignore_errors=True)
+        if entry != keep and _discard(entry):
             total -= size
 
 
@@ -81,21 +101,30 @@ def share(entry, folder):
         os.link(file, folder / file.name)
 
 
-def get(name, make):
-    """The folder of this key; where there is none, `make(path)` fills one. Returns it and whether it was there."""
-    root = folder()
+def get(name, make, check=lambda folder: None):
+    """The folder of this key; where there is none, `make(path)` fills one. Returns it and whether it was there.
+
+    check: raises where a folder that was there is damaged; it is made again then.
+    """
+    root, limit = folder(), _limit()
     entry = root / name
     if entry.is_dir():
-        with contextlib.suppress(OSError):  # of another user
-            os.utime(entry)
-        return entry, True
+        try:
+            check(entry)
+        except Exception as error:
+            warnings.warn(f"the cache's '{entry}' is damaged and made again: {error}", stacklevel=2)
+            _discard(entry)
+        else:
+            with contextlib.suppress(OSError):  # of another user
+                os.utime(entry)
+            return entry, True
+    elif os.path.lexists(entry):
+        _discard(entry)
     try:
         root.mkdir(parents=True, exist_ok=True)
         fresh = pathlib.Path(tempfile.mkdtemp(prefix="new-", dir=root))
     except OSError as error:
-        raise Error(
-            f"the cache '{root}' cannot be written ({error.strerror}): set TRAINC_CACHE to another folder, or give cache=False"
-        ) from None
+        raise _unwritable(root, error.strerror) from None
     try:
         make(fresh)
         fresh.chmod(0o755)
@@ -104,7 +133,12 @@ def get(name, make):
         except OSError:  # another process was quicker
             if not entry.is_dir():
                 raise
+    except (OSError, CompileError) as error:
+        full = os.strerror(errno.ENOSPC)
+        if getattr(error, "errno", None) == errno.ENOSPC or full in str(error):
+            raise _unwritable(root, full) from error
+        raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    _trim(root, entry)
+    _trim(root, entry, limit)
     return entry, False

@@ -18,7 +18,7 @@ import weakref
 import trainrt
 
 from . import cache, compiler
-from .errors import CompileError, OptionError
+from .errors import CompileError, Error, OptionError
 from .insight import CompiledSession
 from .module_session import ModuleSession
 from .progress import Progress
@@ -114,6 +114,7 @@ class _Making:
         self._use_cache, self._tell, self._shown = use_cache, tell, shown
         self._kernels = cache.folder() / "kernels" if use_cache else None
         self._temporary = None
+        self._opened = None
 
     def owned_by(self, session):
         """Without a cache, what was made goes with the session."""
@@ -121,11 +122,12 @@ class _Making:
             weakref.finalize(session, shutil.rmtree, self._temporary, ignore_errors=True)
         return session
 
-    def _folder(self, make, key):
-        """What `make` fills, or has filled before. `key` says what it depends on, when it is called."""
+    def _folder(self, make, key, files=()):
+        """What `make` fills, or has filled before. `key` says what it depends on, when it is called; `files`: what there
+        is beside a package."""
         if self._use_cache and not self._told:
             name = cache.key(*key())
-            folder, known = cache.get(name, make)
+            folder, known = cache.get(name, make, functools.partial(self._check, files=files))
             # Models that note something when they run first are the same one then.
             if not known and (after := cache.key(*key())) != name:
                 cache.get(after, lambda fresh: cache.share(folder, fresh))
@@ -133,6 +135,13 @@ class _Making:
         self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
         make(self._temporary)
         return self._temporary
+
+    def _check(self, folder, files):
+        """Opens the package of an entry, which has to be whole."""
+        for file in files:
+            if not (folder / file).stat().st_size:
+                raise Error(f"'{file}' is empty")
+        self._opened = trainrt.Package(folder / "model.tpk")
 
     def of_file(self, model):
         """The package of an ONNX file, whose weights stay where they are."""
@@ -150,7 +159,8 @@ class _Making:
 
         target = _machine() if self.options.get("target", "auto") == "auto" else ""
         key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
-        return self._folder(make, lambda: key) / "model.tpk"
+        package = self._folder(make, lambda: key) / "model.tpk"
+        return self._opened or package
 
     def of_module(self, module, example, loss, dynamic, other):
         if "torch" not in sys.modules:
@@ -183,11 +193,11 @@ class _Making:
             "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
             None if other is None else _describe_batch(module, other), options, compiler.version(), _machine(),
         )  # fmt: skip
-        entry = self._folder(make, key)
+        entry = self._folder(make, key, ("exported.json", "model.onnx"))
         self.model = entry / "model.onnx"
         self.options = {**json.loads((entry / "exported.json").read_text()), **self.options}
         if self._output is None:
-            return entry / "model.tpk"
+            return self._opened or entry / "model.tpk"
         shutil.copy(entry / "model.tpk", self._output)
         return self._output
 

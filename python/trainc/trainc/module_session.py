@@ -22,7 +22,7 @@ class ModuleSession(CompiledSession):
     """A session of a module: begins with the module's values, and has its state dict."""
 
     def __init__(self, package, module, constants, model, options, **session):
-        package = trainrt.Package(package)
+        package = trainrt.package.open_package(package)
         values = dict(module.named_parameters(remove_duplicate=False))
         values.update(module.named_buffers(remove_duplicate=False))
         self._constants = constants
