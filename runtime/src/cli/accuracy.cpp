@@ -75,19 +75,12 @@ private:
   std::vector<float> row;
 };
 
-/// The mean over labels, with the maximum taken out of each sum.
-double crossEntropy(Walk walk) {
-  double sum = 0;
-  int64_t count = 0;
-  walk.forEach([&](const std::vector<float> &scores, int64_t label) {
-    const float most = *std::max_element(scores.begin(), scores.end());
-    double total = 0;
-    for (float score : scores)
-      total += std::exp(double(score) - most);
-    sum += std::log(total) + most - scores[size_t(label)];
-    ++count;
-  });
-  return sum / double(count);
+/// Minus the logarithm of the label's probability, with the maximum taken out of the sum.
+double surprise(const std::vector<float> &scores, size_t label, float most) {
+  double total = 0;
+  for (float score : scores)
+    total += std::exp(double(score) - most);
+  return std::log(total) + most - scores[label];
 }
 
 const trainrt_tensor *find(const trainrt_batch &batch, const char *name) {
@@ -120,63 +113,98 @@ Accuracy::Accuracy(const Package &package, bool wanted) : wanted(wanted) {
           haveSameSizes(scores, labels))
         for (int64_t shift : {0, 1})
           if (shift == 0 || labels.rank > 1)
-            candidates.push_back({scores.name, labels.name, shift, ignored});
+            pairs.push_back({scores.name, labels.name, shift, ignored});
   }
-  if (candidates.empty())
+  if (knownLabels) // then no other input is
+    std::erase_if(pairs, [](const Pair &pair) { return !pair.ignored; });
+  if (pairs.empty())
     why = "no output of the model has the scores of labels";
 }
 
-void Accuracy::look(trainrt_session *session, const trainrt_batch &batch, double loss) {
-  for (const Pair &pair : candidates) {
-    const trainrt_tensor *labels = find(batch, pair.labels);
-    trainrt_tensor scores;
-    ErrorSlot error;
-    if (!labels)
-      continue;
-    error.check(trainrt_session_output(session, pair.scores, &scores, error));
-    const uint64_t bytes =
-        uint64_t(trainrt_tensor_elements(&scores)) * trainrt_dtype_size(scores.dtype);
-    if (bytes > mostBytes && !wanted) {
-      why = "the scores of a batch, output '" + shown(pair.scores) + "', are " + byteSize(bytes) +
-            "; --metric accuracy reads them nevertheless";
-      continue;
-    }
-    const double entropy = crossEntropy({scores, *labels, pair.shift, pair.ignored});
-    // Losses are computed in another order, and maybe with fewer bits.
-    if (std::abs(entropy - loss) <= 5e-3 * std::max(1.0, std::abs(loss))) {
-      found = pair;
-      why.clear();
-      return;
-    }
-  }
-  if (why.empty())
-    why = "the loss is not the cross-entropy of an output and labels";
-}
-
-void Accuracy::add(trainrt_session *session, const trainrt_batch &batch, double loss) {
-  if (!found && why.empty() && std::isfinite(loss))
-    look(session, batch, loss);
-  const trainrt_tensor *labels = found ? find(batch, found->labels) : nullptr;
-  if (!labels)
-    return;
+bool Accuracy::explains(Pair &pair, trainrt_session *session, const trainrt_batch &batch,
+                        double loss, std::optional<double> weight) {
+  const trainrt_tensor *labels = find(batch, pair.labels);
   trainrt_tensor scores;
   ErrorSlot error;
-  error.check(trainrt_session_output(session, found->scores, &scores, error));
-  Walk(scores, *labels, found->shift, found->ignored)
+  if (!labels)
+    return false;
+  error.check(trainrt_session_output(session, pair.scores, &scores, error));
+  const uint64_t bytes =
+      uint64_t(trainrt_tensor_elements(&scores)) * trainrt_dtype_size(scores.dtype);
+  if (bytes > mostBytes && !wanted && !isFound) {
+    why = "the scores of a batch, output '" + shown(pair.scores) + "', are " + byteSize(bytes) +
+          "; --metric accuracy reads them nevertheless";
+    return false;
+  }
+  // The sum is what costs time, and one that is the only one left needs none.
+  const bool compares = !isFound || pairs.size() > 1;
+  double sum = 0;
+  int64_t count = 0, right = 0;
+  Walk(scores, *labels, pair.shift, pair.ignored)
       .forEach([&](const std::vector<float> &row, int64_t label) {
-        right += std::max_element(row.begin(), row.end()) - row.begin() == label;
-        ++counted;
+        const auto most = std::max_element(row.begin(), row.end());
+        right += most - row.begin() == label;
+        sum += compares ? surprise(row, size_t(label), *most) : 0;
+        ++count;
       });
+  if (compares) {
+    const double distance = std::abs(sum / double(count) - loss);
+    // Losses are computed in another order, and maybe with fewer bits.
+    if (!(distance <= 5e-3 * std::max(1.0, std::abs(loss))) || (weight && *weight != double(count)))
+      return false;
+    pair.distance += distance;
+  }
+  pair.right += right;
+  pair.counted += count;
+  return true;
+}
+
+void Accuracy::add(trainrt_session *session, const trainrt_batch &batch, double loss,
+                   std::optional<double> weight) {
+  if (!why.empty() || !std::isfinite(loss))
+    return;
+  std::vector<Pair> left;
+  for (Pair pair : pairs)
+    if (explains(pair, session, batch, loss, weight))
+      left.push_back(pair);
+  if (!left.empty()) {
+    isFound = true;
+    pairs = std::move(left);
+    why.clear(); // of another that would have been too large
+  } else if (isFound) {
+    // By rounding alone: the nearest one it is.
+    pairs = {*best()};
+    explains(pairs.front(), session, batch, loss, weight);
+  } else if (why.empty()) {
+    why = "the loss is not the cross-entropy of an output and labels";
+  }
+}
+
+const Accuracy::Pair *Accuracy::best() const {
+  if (!isFound)
+    return nullptr;
+  return &*std::min_element(pairs.begin(), pairs.end(), [](const Pair &one, const Pair &other) {
+    return one.distance < other.distance;
+  });
+}
+
+void Accuracy::restart() {
+  for (Pair &pair : pairs)
+    pair.right = pair.counted = 0;
+}
+
+int64_t Accuracy::labels() const { return best() ? best()->counted : 0; }
+
+std::optional<double> Accuracy::value() const {
+  const Pair *pair = best();
+  return pair && pair->counted ? std::optional(double(pair->right) / double(pair->counted))
+                               : std::nullopt;
 }
 
 std::string Accuracy::untold() {
   const bool tells = !told && isCrossEntropy() && !why.empty();
   told |= tells;
   return tells ? why : std::string();
-}
-
-std::optional<double> Accuracy::value() const {
-  return counted ? std::optional(double(right) / double(counted)) : std::nullopt;
 }
 
 } // namespace trainrt::run

@@ -70,10 +70,30 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   if (!options.variants || options.given.count("--variant"))
     result["--variant"] = options.variants ? "auto" : "base";
   flag("--allow-nonfinite", options.allowNonfinite);
+  number("--keep-best", options.keepBest);
+  number("--patience", options.patience);
+  if (options.keepBest || options.patience) {
+    result["--metric"] = options.metric;
+    number("--eval-every", options.evalEvery);
+  }
   return result;
 }
 
-Options continued(const Options &options, const Package &package, const Decisions &saved) {
+/// What compares evaluations goes on where there are evaluations, and checkpoints to keep.
+static void dropUnneeded(Decisions &saved, const Options &options) {
+  if (options.eval.empty() || options.save.empty())
+    saved.erase("--keep-best");
+  if (options.eval.empty())
+    saved.erase("--patience");
+  if (saved.count("--keep-best") || saved.count("--patience") || options.keepBest ||
+      options.patience)
+    return;
+  saved.erase("--metric");
+  saved.erase("--eval-every");
+}
+
+Options continued(const Options &options, const Package &package, Decisions saved) {
+  dropUnneeded(saved, options);
   const Decisions ofPackage{{"--lr", shortest(package.info.lr)},
                             {"--weight-decay", shortest(package.info.weight_decay)},
                             {"--clip-norm", shortest(package.info.clip_norm)}};

@@ -25,8 +25,9 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
                       const LrSchedule &schedule);
 
 /// The options of a run that goes on: what the command line does not say is as `saved` has it,
-/// unless the package says the same. Throws Failure where both together make no sense.
-Options continued(const Options &options, const Package &package, const Decisions &saved);
+/// unless the package says the same, or it needs --eval or --save and these are not given. Throws
+/// Failure where both together make no sense.
+Options continued(const Options &options, const Package &package, Decisions saved);
 
 /// "--lr was 0.1 and is 0.2": what is otherwise, but for how long the run is.
 std::vector<std::string> differences(const Decisions &before, const Decisions &now);

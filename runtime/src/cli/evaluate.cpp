@@ -109,11 +109,11 @@ std::vector<Collected> chooseOutputs(const Options &options, const Package &pack
   return chosen;
 }
 
-/// What the loss of the batch that has just been evaluated counts for.
-double lossWeight(const Package &package, trainrt_session *session, int64_t rows) {
+/// What the loss of the batch that has just been evaluated is divided by, where that is known.
+std::optional<double> lossWeight(const Package &package, trainrt_session *session) {
   const char *name = package.info.loss_weight;
   if (!name)
-    return double(rows);
+    return std::nullopt;
   trainrt_tensor tensor;
   ErrorSlot error;
   error.check(trainrt_session_output(session, name, &tensor, error));
@@ -143,7 +143,8 @@ EvalRecord evaluate(const Package &package, trainrt_session *session, const Data
   double sum = 0, weight = 0;
   forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {
     const auto rows = int64_t(batch.rows.size());
-    const double counted = lossWeight(package, session, rows);
+    const std::optional<double> divisor = lossWeight(package, session);
+    const double counted = divisor.value_or(double(rows));
     record.samples += rows;
     record.peakBytes = std::max(record.peakBytes, result.peak_bytes);
     // One batch: exactly its loss, without a rounding on the way.
@@ -151,7 +152,7 @@ EvalRecord evaluate(const Package &package, trainrt_session *session, const Data
       record.loss = result.loss;
     if (counted == 0)
       return; // the mean of nothing
-    accuracy.add(session, batch.view(), result.loss);
+    accuracy.add(session, batch.view(), result.loss, divisor);
     sum += result.loss * counted;
     weight += counted;
     if (record.samples != rows)

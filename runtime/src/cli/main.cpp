@@ -228,6 +228,8 @@ void Run::perform() {
 
   if (!session)
     makeSession();
+  if (training && options.keepBest)
+    claimBest(options, session->get());
   planBatches();
   if (training)
     openLogs();

@@ -118,9 +118,7 @@ std::vector<int64_t> removeCheckpoints(const std::string &folder,
   return rest;
 }
 
-/// What there is in the folder of the best checkpoints must be this run's. Those of after the step
-/// that it goes on from come again.
-static void checkBest(const Options &options, trainrt_session *session) {
+void claimBest(const Options &options, trainrt_session *session) {
   const std::string folder = options.save + "/best";
   const int64_t done = trainrt_session_step(session);
   const bool isFresh = options.resume.empty();
@@ -204,8 +202,6 @@ Session openSession(const Options &options, const Package &package, bool inferen
     error.check(trainrt_checkpoint_claim(created, options.save.c_str(),
                                          options.overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, error));
     warn();
-    if (options.keepBest)
-      checkBest(options, created);
   }
   return session;
 }

@@ -58,6 +58,10 @@ Session openSession(const Options &options, const Package &package, bool inferen
 std::vector<int64_t> removeCheckpoints(const std::string &folder,
                                        const std::function<bool(int64_t step)> &isRemoved);
 
+/// Of --keep-best: what there is in the folder of the best checkpoints must be this run's. Those of
+/// after the step that it goes on from come again. Throws Failure.
+void claimBest(const Options &options, trainrt_session *session);
+
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);
 

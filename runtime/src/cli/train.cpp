@@ -31,6 +31,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+std::string billions(double speed) {
+  return shortest(std::round(speed / 1e9)) + " billion operations a second";
+}
+
 /// A step that has been given to the session.
 struct Given {
   std::unique_ptr<StepData> data;
@@ -61,6 +65,8 @@ public:
       resume(*session.resumed);
     if (options.tellsPeakShare())
       peakFlops = options.peakFlops ? *options.peakFlops : measurePeak();
+    if (options.tellsPeakShare() && !options.peakFlops && !std::isnan(peakFlops))
+      reporter.fact("peak", billions(peakFlops) + ", measured by a matmul");
     position = order->position();
   }
 
@@ -87,7 +93,12 @@ private:
 
   void resume(const DataState &state);
   /// Operations a second; NaN where there is nothing to measure.
-  double measurePeak();
+  double measurePeak() const;
+  /// Of the peak, the part that a step of so many operations a second has; more than was measured
+  /// is a better measurement.
+  double peakShare(double speed);
+  /// Of a measured peak, whether the machine was busy then.
+  void checkPeak();
   StepLoader::Settings loading() const;
   trainrt_step_options stepOptions(double lr) const;
   /// The outcome of a step: logged, or thrown.
@@ -119,7 +130,8 @@ private:
   /// The reasons so far, and what plans there are.
   trainrt_plan_info planInfo(std::vector<std::string> &declined) const;
   void summarize();
-  void evaluateNow();
+  /// `decides`: by its result, too, what is kept and when the run ends.
+  void evaluateNow(bool decides = true);
 
   const Options &options;
   const Package &package;
@@ -140,6 +152,7 @@ private:
   Watch watch;
   Accuracy accuracy;
   double peakFlops = NAN;
+  bool peakTold = false; ///< that a step was quicker
   double baseLr;
   Decisions decisions;
   /// A GPU gets the next step before the outcome of the last one is known.
@@ -254,7 +267,7 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
                  double(step.data->rows) / ms * 1000, result.peak_bytes, result.grad_norm,
                  step.data->tokens,
-                 result.flops > 0 ? result.flops / (ms / 1000) / peakFlops : NAN});
+                 result.flops > 0 ? peakShare(result.flops / (ms / 1000)) : NAN});
 }
 
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
@@ -356,16 +369,41 @@ void Trainer::drain(StepLoader &loader) {
   settle(status, error, result, std::move(step), loader);
 }
 
-double Trainer::measurePeak() {
+double Trainer::measurePeak() const {
   double speed = NAN;
   ErrorSlot error;
   const trainrt_status status = trainrt_session_matmul_speed(session, &speed, error);
   if (status == TRAINRT_UNSUPPORTED)
     return NAN;
   error.check(status);
-  reporter.fact("peak", shortest(std::round(speed / 1e9)) +
-                            " billion operations a second, measured by a matmul");
   return speed;
+}
+
+double Trainer::peakShare(double speed) {
+  if (!(speed > peakFlops))
+    return speed / peakFlops;
+  if (!peakTold)
+    reporter.notice(options.peakFlops
+                        ? "a step makes " + billions(speed) + ", more than --peak-flops says: " +
+                              "shares of the peak are above 100 %"
+                        : "a step makes " + billions(speed) +
+                              ", more than the measured peak (was "
+                              "the machine busy?): the quickest step is taken as the peak");
+  peakTold = true;
+  if (!options.peakFlops)
+    peakFlops = speed;
+  return speed / peakFlops;
+}
+
+void Trainer::checkPeak() {
+  if (std::isnan(peakFlops) || options.peakFlops)
+    return;
+  const double again = measurePeak();
+  reporter.fact("peak", billions(again) + ", measured again" +
+                            (again > 1.1 * peakFlops
+                                 ? ": the machine was busy before, and shares of the peak are " +
+                                       fixed(again / peakFlops, 1) + " times too high"
+                                 : ""));
 }
 
 DataState Trainer::dataState(BatchOrder::Position position) const {
@@ -373,7 +411,7 @@ DataState Trainer::dataState(BatchOrder::Position position) const {
           plan,     planOptions, dataHash,         decisions,          watch.state()};
 }
 
-void Trainer::evaluateNow() {
+void Trainer::evaluateNow(bool decides) {
   if (!evalData || evaluatedAt == stepsDone())
     return;
   const EvalRecord record = evaluate(package, session, *evalData, accuracy, reporter);
@@ -381,7 +419,7 @@ void Trainer::evaluateNow() {
   watch.require(record, accuracy.reason());
   if (evaluatesHere())
     watch.count(record);
-  if (watch.belongsToBest(record))
+  if (decides && watch.belongsToBest(record))
     saveBest(record);
 }
 
@@ -446,9 +484,12 @@ std::string Trainer::run() {
                      std::to_string(data.batchSize()) +
                      " alone; export the model with a dynamic batch to use them");
   StepLoader loader(data, std::move(order), loading());
-  if (options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1))
+  const bool isDone =
+      options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1);
+  if (isDone)
     reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");
-  evaluateNow();
+  // Where a run goes on between two evaluations, one that was not cut off had none.
+  evaluateNow(/*decides=*/isDone || evaluatesHere());
   reporter.begin(stepsDone() + 1, lastStep);
   while (!watch.isExhausted()) {
     const Clock::time_point start = Clock::now();
@@ -484,8 +525,10 @@ std::string Trainer::run() {
   if (density)
     if (const std::string text = density->finish(); !text.empty())
       reporter.lines(text);
-  if (!stepMilliseconds.empty())
+  if (!stepMilliseconds.empty()) {
     summarize();
+    checkPeak();
+  }
   save(position);
   evaluateNow();
   if (!watch.isExhausted())

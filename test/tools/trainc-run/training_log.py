@@ -11,6 +11,7 @@ import html.parser
 import json
 import math
 import pathlib
+import re
 import resource
 import shutil
 import struct
@@ -133,7 +134,7 @@ class Cases(Trained):
         run = self.package, self.folder, "--batch-size", "4", "--steps", "1"
         one, two = (self.log(*run, "--peak-flops", peak)[0] for peak in ("1e9", "2e9"))
         flops = [e["mfu"] * e["step_ms"] for e in (one, two)]
-        expect(math.isclose(flops[0], 2 * flops[1], rel_tol=1e-3), one, two)
+        expect(math.isclose(flops[0], 2 * flops[1], rel_tol=5e-3), one, two)  # step_ms has three digits
         _, err = self.run(*run, "--peak-flops", "measure")
         expect("billion operations a second, measured by a matmul" in err and "% of peak" in err, err)
         micro = self.log(*run, "--peak-flops", "1e9", "--accumulate", "2")[0]
@@ -141,6 +142,27 @@ class Cases(Trained):
         bare = self.trainc("mlp-regression")
         _, err = self.run(bare, self.arguments.models / "mlp-regression.npz", "--steps", "1", "--peak-flops", "measure")
         expect("% of peak" in err, err)
+
+    def case_more_than_the_peak(self):
+        """No share above 100 % comes without a word."""
+        model, data = self.arguments.models / "mlp-regression.onnx", self.arguments.models / "mlp-regression.npz"
+        run = self.trainc("mlp-regression"), data, "--steps", "3"
+        _, err = self.run(*run, "--peak-flops", "10")
+        expect(err.count("more than --peak-flops says: shares of the peak are above 100 %") == 1, err)
+        # A busy machine when the peak is measured is, the other way round, a program that claims too many operations.
+        saved, code, package = self.path(""), self.path(".mlir"), self.path(".tpk")
+        command = [self.arguments.trainc, "--target", "cpu:x86-64-v3", "--log-level", "error"]
+        subprocess.run([*command, model, "-o", package, "--save-ir", saved], check=True)
+        code.write_text(
+            '// reproducer: {"arguments": ["mlp.onnx", "--lr=0.1", "--target=cpu:x86-64-v3"], "phase": "codegen"}\n'
+            + re.sub(r"(train.flops = #train.dim<\d+)", r"\g<1>000000000", (saved / "4-schedule.mlir").read_text())
+        )
+        subprocess.run([self.arguments.trainc, "--replay", code, "-o", package], check=True, capture_output=True)
+        run = package, data, "--steps", "3", "--init", "normal:0.1", "--peak-flops", "measure"
+        _, err = self.run(*run)
+        expect(err.count("more than the measured peak (was the machine busy?): the quickest step is taken as the peak") == 1, err)
+        expect("billion operations a second, measured again" in err, err)
+        expect(all(e["mfu"] <= 1 for e in self.log(*run) if "event" not in e), self.log(*run))
 
     def case_text_of_steps(self):
         _, err = self.run(self.package, self.folder, "--batch-size", "4", "--steps", "2")
@@ -164,6 +186,17 @@ class Cases(Trained):
     def case_accuracy_of_the_next_token(self):
         arrays = dict(np.load(self.arguments.models / "gpt2.npz"))
         self.accuracy(self.data(**arrays), self.package, arrays["labels"], True)
+
+    def case_accuracy_of_labels_alone(self):
+        """A model that knows nothing has the same loss by tokens that are no labels."""
+        labelled = sum(int((row[1:] != -100).sum()) for row in self.columns["labels"][0])
+        text, _ = self.call(self.package, "--eval", self.folder, "--init", "normal:0.00001")
+        expect(f" of {labelled:,} labels" in text, labelled, text)
+        flat = self.columns | {"labels": (self.columns["input_ids"][0], {"pad": -100})}
+        all_labelled = self.path("")
+        write(all_labelled, flat)
+        text, _ = self.call(self.package, "--eval", all_labelled, "--init", "normal:0.00001", "--batch-size", "5")
+        expect(f" of {sum(len(row) - 1 for row in flat['labels'][0]):,} labels" in text, text)
 
     def case_accuracy_of_classes(self):
         arrays = dict(np.load(self.arguments.models / "bert-cls.npz"))
@@ -341,20 +374,36 @@ class Cases(Trained):
         expect(self.best(saved) == [max(found, key=lambda step: (found[step], -step))], found, self.best(saved))
 
     def case_keep_best_goes_on(self):
-        """A run that was cut off behind its last checkpoint finds the same ones."""
-        run = self.package, self.folder, *self.flags, "--epochs", "3", "--eval-every", "2", "--lr", "0.02"
-        whole, cut = self.path(""), self.path("")
-        self.log(*run, "--save", whole, "--keep-best", "2", "--save-every", "3")
-        self.log(*run, "--save", cut, "--keep-best", "2", "--save-every", "3")
-        for step in (12, 15, 18):
-            shutil.rmtree(cut / f"step-{step}")
-        self.log(self.package, self.folder, *self.flags, "--eval-every", "2", "--resume", cut, "--save", cut, "--keep-best", "2")
-        expect(self.best(cut) == self.best(whole), self.best(cut), self.best(whole))
+        """A run that was cut off anywhere finds the same ones, also between evaluations, and with nothing said again."""
+        for metric in ("loss", "accuracy"):
+            run = self.package, self.folder, *self.flags, "--epochs", "3", "--eval-every", "2", "--lr", "0.02"
+            run = *run, "--keep-best", "2", "--metric", metric, "--save-every", "1"
+            whole = self.path("")
+            self.log(*run, "--save", whole)
+            for at in (1, 4, 7, 9, 12, 17, 18):
+                cut = self.path("")
+                shutil.copytree(whole, cut)
+                for step in range(at + 1, 19):
+                    shutil.rmtree(cut / f"step-{step}")
+                self.log(self.package, self.folder, "--eval", self.held, "--resume", cut, "--save", cut, "--save-every", "1")
+                expect(self.best(cut) == self.best(whole), metric, at, self.best(cut), self.best(whole))
+                if at < 18:  # else nothing was trained, and the evaluation after the last step is known, too
+                    expect(self.state(cut / "step-18") == self.state(whole / "step-18"), metric, at)
+        # Without what they need they rest, and it is said.
+        _, err = self.run(self.package, self.folder, "--resume", whole / "step-4", "--steps", "5")
+        for words in ("--keep-best was 2 and is not given", "--metric was accuracy and is not given", "--eval-every was 2 and is"):
+            expect(words in err, words, err)
+        _, err = self.run(self.package, self.folder, "--resume", whole / "step-4", "--steps", "5", "--eval", self.held)
+        expect("--keep-best was 2 and is not given" in err, err)
         self.refused(["best has checkpoints of another run", "--overwrite"], self.package, self.folder, *self.flags, "--save",
                      self.moved(cut / "best"), "--keep-best", "2")  # fmt: skip
         fresh = self.moved(cut / "best")
         self.log(self.package, self.folder, *self.flags, "--steps", "2", "--save", fresh, "--keep-best", "2", "--overwrite")
         expect(self.best(fresh) == [2], self.best(fresh))
+
+    def state(self, checkpoint):
+        """All that a checkpoint holds."""
+        return {p.name: p.read_bytes() for p in sorted(checkpoint.iterdir())}
 
     def moved(self, best):
         folder = self.path("")
@@ -379,8 +428,7 @@ class Cases(Trained):
         expect(max(int(p.name[5:]) for p in saved.glob("step-*")) == end)
         # Cut off anywhere, it ends at the same step.
         for step in range(max(1, end - 4), end + 1):
-            rest = self.log(self.package, self.folder, "--eval", self.held, "--eval-every", "1", "--patience", "3",
-                            "--resume", saved / f"step-{step}")  # fmt: skip
+            rest = self.log(self.package, self.folder, "--eval", self.held, "--resume", saved / f"step-{step}")
             last = max([e["step"] for e in rest if "event" not in e], default=step)
             expect(last == end, f"from step {step} to {last}, not {end}")
 
@@ -391,8 +439,7 @@ class Cases(Trained):
         steps = [e["step"] for e in self.log(*run, "--save", saved, "--save-every", "3") if "event" not in e]
         expect(steps[-1] < 80 and steps[-1] % 4 == 0, steps)
         for step in (3, 6, steps[-1] // 3 * 3):
-            rest = self.log(self.package, self.folder, "--eval", self.held, "--eval-every", "4", "--patience", "2",
-                            "--resume", saved / f"step-{step}")  # fmt: skip
+            rest = self.log(self.package, self.folder, "--eval", self.held, "--resume", saved / f"step-{step}")
             last = max([e["step"] for e in rest if "event" not in e], default=step)
             expect(last == steps[-1], f"from step {step} to {last}, not {steps[-1]}")
 
