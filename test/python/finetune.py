@@ -106,13 +106,92 @@ def whole_model():
     out, err = run(
         "finetune", *common[:3], "--data", folder / "shards", *common[5:], "--memory", "1MB", "--steps", 2, "-o", folder / "full"
     )
-    assert "all parameters trained" in err and " at once x " in err and " MB of 1MB" in err or " kB of 1MB" in err, err
+    assert "all parameters trained" in err and " at once x " in err and re.search(r"memory    [0-9.]+ kB of 1MB; nothing is computed again", err), err
+    assert "rows at once: the best predicted rate in 1MB" in err, err
     run("export", folder / "full", folder / "whole-model")
     assert tensors.Tensors(folder / "whole-model" / "model.safetensors").header.keys() == tensors.Tensors(base / "model.safetensors").header.keys()
     assert "there is no adapter" in run("export", folder / "full", folder / "x", "--adapter", code=1)[1]
     out, err = run("finetune", *common, "--dry-run", "--lora", "r=2")
     assert "trainc export/model.onnx -o model.tpk --target cpu:x86-64-v3 --lora r=2" in out and "trainc-run" in out, out
     assert "memory of a step: " in out and "time of a step: " in out, out
+
+
+def size_of(text):
+    return float(re.search(r"memory of a step: ([0-9.]+) kB", text)[1])
+
+
+def small_memories():
+    """What is computed again, and rows that are cut; what cannot be is an error with the least."""
+    dry = [*common, "--dry-run", "--memory", "400kB"]
+    out, err = run("finetune", *dry)
+    cut = int(re.search(r"rows are cut to (\d+) tokens \(--max-length says otherwise\): --memory 400kB is too little for one row of 120 tokens "
+                        r"at once: the least that a step can do with is [0-9.]+ KiB\n", err)[1])  # fmt: skip
+    assert 72 <= cut < 120 and f"at most {cut} tokens" in err and size_of(out) <= 400 and f"--dim seq=1..{cut}" in out, (out, err)
+    assert re.search(r"\n +\d+ values? (are|is) computed again, in [0-9.]+ % more time: without it a step takes [0-9.]+ KiB\n", err), err
+    for more in (["--max-length", "128"], ["--overlong", "error"]):  # rows stay as they are
+        err = run("finetune", *dry, *more, code=1)[1]
+        assert "--memory 400kB is too little for one row of 120 tokens at once: the least that a step can do with is" in err, err
+        assert "of optimizer state" in err and "are cut" not in err, err
+    err = run("finetune", *common, "--dry-run", "--memory", "1kB", code=1)[1]
+    assert re.search("--memory 1kB is too little for one row of (72|80) tokens at once: the least", err), err  # of what half of the rows have
+    err = run("finetune", *common, "--dry-run", "--memory", "1kB", "--micro-batch", "4", code=1)[1]
+    assert re.search("is too little for 4 rows of (72|80) tokens at once: the least", err), err
+    assert "--memory chooses what is computed again" in run("finetune", *dry, "--recompute", "level:1", code=1)[1]
+
+
+def offload():
+    """When activations wait on the host: of a compiler that says what it is told to."""
+    from trainc.errors import CompileError
+    from trainc.finetune import plan
+    from trainc.finetune.folder import Run
+    from trainc.finetune.keys import FINETUNE
+    from trainc.settings import Settings
+
+    settings = Settings(FINETUNE, {"memory": "1GB", "batch-size": 4, "target": "cuda:sm_90"})
+    made = Run(folder / "offload")
+    made.path.mkdir()
+
+    def choose(**costs):
+        """costs: {"plain" or "offload": percent of time, or None where nothing fits}"""
+        calls = []
+
+        def compiler_says(arguments, tell=None):
+            way = "offload" if "--offload" in arguments else "plain"
+            calls.append(way)
+            if costs[way] is None:
+                raise CompileError("m.onnx: error: --memory-budget: the least that a step can do with is 2 GiB: 1 GiB of parameters")
+            if "-o" in arguments:
+                pathlib.Path(arguments[arguments.index("-o") + 1]).write_text(way)
+                pathlib.Path(next(a for a in arguments if a.startswith("--report=")).partition("=")[2]).write_text(way)
+            count = int(costs[way] > 0)
+            return "", [f"trainc: memory: 1.5 GiB without recompute, 0.9 GiB with {count} values rematerialized; by the model {costs[way]} % more time, x",
+                        "trainc: memory: batch 2 has the best predicted rate"]  # fmt: skip
+
+        kept = plan.compiler.run, plan.predict
+        plan.compiler.run, plan.predict = compiler_says, lambda *_: 900_000_000
+        try:
+            found = plan.make(made, settings, [], {"seq": 64}, print)
+        finally:
+            plan.compiler.run, plan.predict = kept
+        assert made.package.read_text() == made.report.read_text() and sorted(p.name for p in made.path.iterdir()) == ["memory.json", "model.tpk"]
+        assert (found.micro_batch, found.accumulate) == (2, 2)
+        assert ("--offload" in found.options) == (made.package.read_text() == "offload")
+        return made.package.read_text(), found.why, calls
+
+    way, why, calls = choose(plain=2.0, offload=0.0)
+    assert way == "plain" and "offload" not in calls, calls  # computing again costs next to nothing
+    assert why == ("2 rows at once: the best predicted rate in 1GB", "1 value is computed again, in 2 % more time: without it a step takes 1.5 GiB")
+    way, why, _ = choose(plain=9.5, offload=4.0)
+    assert way == "offload" and len(why) == 3, why
+    assert why[2] == "activations wait on the host where copying hides (--offload): without it 9.5 % more time would go into computing again"
+    assert choose(plain=9.5, offload=8.0)[0] == "plain"
+    way, why, _ = choose(plain=None, offload=0.0)
+    assert way == "offload" and why[-1].endswith("(--offload): nothing else fits") and len(why) == 2, why
+    try:
+        choose(plain=None, offload=None)
+        raise AssertionError("it fits")
+    except plan.NoRoom as error:
+        assert "--memory 1GB is too little for one row of 64 tokens at once" in str(error), error
 
 
 def mistakes():
@@ -201,6 +280,6 @@ def dispatcher():
     assert loaded.stdout == "[]\n", loaded
 
 
-for check in (adapters, resumed, whole_model, mistakes, dispatcher, documented):
+for check in (adapters, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
     check()
     print(check.__name__, flush=True)

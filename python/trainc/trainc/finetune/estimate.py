@@ -41,11 +41,11 @@ def gpu_speed():
     return None
 
 
-def describe(facts, package_target, count, tokens, recompute):
+def describe(facts, package_target, count, tokens, again):
     """A line about the time of a step, and of the run."""
     if not count:
         return "time of a step: not known, as the graph does not tell the number of its parameters"
-    work = operations(count, tokens, not facts["lora"], bool(recompute))
+    work = operations(count, tokens, not facts["lora"], again)
     if package_target.startswith("cuda"):
         found = gpu_speed()
         if not found:

@@ -62,10 +62,10 @@ _TRAINING = (
 )  # fmt: skip
 
 _MACHINE = (
-    Key("memory", "size", "memory that a step may take: micro-batch and recompute are chosen so that it fits", group="Machine"),
+    Key("memory", "size", "memory that a step may take: what is not said of micro-batch, recompute, offload and max-length is chosen so that it fits", group="Machine"),
     Key("recompute", "text", "what the backward pass computes again: `level:1`, ... (docs/recompute.md)", group="Machine",
         shown="as `memory` needs"),
-    Key("offload", "text", "GPU: activations wait on the host: `all`, or at most a size", group="Machine"),
+    Key("offload", "text", "GPU: activations wait on the host: `all`, or at most a size", group="Machine", shown="as `memory` needs"),
     Key("target", "text", "`cpu`, `cuda`, `cuda:sm_90`, ...", group="Machine", shown="what the machine has"),
     Key("precision", "choice", "GPU: the type of matmuls", None, ("fp32", "tf32", "bf16", "fp16", "pure-bf16"), group="Machine",
         shown="the graph's"),

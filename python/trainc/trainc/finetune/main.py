@@ -86,16 +86,19 @@ def start(run, settings, dry):
     from ..data import tokenizers
     from . import estimate, exports, plan
 
+    # Rows that are tokenized here may be shorter where nobody says how long, or that none is cut.
+    may_cut = settings.memory and settings.max_length is None and settings.overlong != "error" and not any(
+        map(data.is_folder, filter(None, (settings.data, settings.eval)))
+    )  # fmt: skip
+
     base = exports.locate(settings.model)
     tokenizer = tokenizers.load(settings.tokenizer or str(base))
     data.check_vocabulary(tokenizer, base)
     run.path.mkdir(parents=True, exist_ok=True)
     settings, parts = data.prepare(run, settings, tokenizer, tell)
     train = parts["train"]
-    if train["rows"] < settings.batch_size:
-        tell(f"batch-size is {train['rows']}: there are no more rows")
-        settings = settings.with_(batch_size=train["rows"])
-    settings.write(run.config, "# trainc finetune --config this file -o NEW repeats the run\n")
+    settings = _not_more_than(train["rows"], settings)
+    settings.write(run.config, _HEADING)
     if settings.graph:
         graph = exports.of_file(settings.graph)
     else:
@@ -103,7 +106,21 @@ def start(run, settings, dry):
     exports.place(graph, run)
     weights = exports.weights(base, graph.facts, run.export)
     lengths = data.lengths(train, parts.get("eval"), settings)
-    chosen = plan.make(run, settings, graph.facts["fresh"], lengths, tell)
+    fresh = graph.facts["fresh"]
+    try:
+        chosen = plan.make(run, settings, fresh, lengths, tell)
+    except plan.NoRoom as error:
+        if not may_cut:
+            raise
+        # Half of the rows stay whole.
+        length = plan.longest(run, settings, fresh, lengths, max(found["median"] for found in train["report"]["lengths"].values()), tell)
+        tell(f"rows are cut to {length} tokens (--max-length says otherwise): {error.short}")
+        settings, parts = data.prepare(run, settings.with_(max_length=length), tokenizer, tell)
+        train = parts["train"]
+        settings = _not_more_than(train["rows"], settings)
+        settings.write(run.config, _HEADING)
+        lengths = data.lengths(train, parts.get("eval"), settings)
+        chosen = plan.make(run, settings, fresh, lengths, tell)
     steps = total_steps(settings, train["rows"])
     facts = {
         "base": str(base), "weights": str(weights) if weights else None, "task": settings.task, "loss": settings.loss,
@@ -114,7 +131,8 @@ def start(run, settings, dry):
     facts["chat"] = bool(tokenizer.chat_template) and data.has_chat(settings)
     facts["chat_template"] = tokenizer.chat_template if settings.chat_template else None
     facts["drops"] = "num_hidden_layers" in (settings.model_config or {})
-    data.add_references(run, facts, settings, parts, tell)
+    if not dry:
+        data.add_references(run, facts, settings, parts, tell)
     facts["arguments"] = train_arguments(run, settings, facts, parts)
     for line in describe(settings, train, graph, chosen, steps, base):
         tell(line)
@@ -124,12 +142,23 @@ def start(run, settings, dry):
         print(processes.command(facts["arguments"]))
         print(f"memory of a step: {size_text(chosen.memory)}")
         tokens = settings.batch_size * train["report"]["tokens"] / train["rows"]
-        print(estimate.describe(facts, plan.target(run.package), graph.facts["count"], tokens, chosen.recompute))
+        print(estimate.describe(facts, plan.target(run.package), graph.facts["count"], tokens, chosen.recomputes))
         return 0
     run.facts = facts
     processes.run(facts["arguments"])
     finish(run, facts)
     return 0
+
+
+_HEADING = "# trainc finetune --config this file -o NEW repeats the run\n"
+
+
+def _not_more_than(rows, settings):
+    """The settings with a batch of at most so many rows."""
+    if rows >= settings.batch_size:
+        return settings
+    tell(f"batch-size is {rows}: there are no more rows")
+    return settings.with_(batch_size=rows)
 
 
 def describe(settings, train, graph, chosen, steps, base):
@@ -141,7 +170,9 @@ def describe(settings, train, graph, chosen, steps, base):
     accumulated = f" = {chosen.micro_batch} at once x {chosen.accumulate}" if chosen.accumulate > 1 else ""
     yield f"step      {settings.batch_size} rows{accumulated}; {steps} steps"
     budget = f" of {settings.memory}" if settings.memory else ""
-    yield f"memory    {size_text(chosen.memory)}{budget}" + (f"; {chosen.recompute}" if chosen.recompute else "; nothing is computed again")
+    yield f"memory    {size_text(chosen.memory)}{budget}" + ("" if chosen.recomputes else "; nothing is computed again")
+    for line in chosen.why:
+        yield f"          {line}"
 
 
 def _rate(settings):

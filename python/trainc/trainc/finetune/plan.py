@@ -6,11 +6,16 @@ import re
 import shlex
 
 from .. import cache, compiler
-from ..errors import Error
+from ..errors import CompileError, Error
 from ..settings import as_bytes
+from .estimate import gpu_speed
 
 _CHOSEN = re.compile(r"memory: batch (\d+) has the best predicted rate")
-_RECOMPUTE = re.compile(r"memory: .* with (\d+) values computed again(?:; by the model ([0-9.]+ % more time))?")
+_RECOMPUTE = re.compile(r"memory: (.+?) without recompute, .* with (\d+) values rematerialized; by the model ([0-9.]+) % more time")
+_CONFIG = re.compile(r"memory: the same as --recompute '(.*)'")
+_LEAST = re.compile(r"the least that a step can do with is .*")
+#: Percent of a step's time that activations have to save, to wait on the host.
+_WORTH = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +26,23 @@ class Plan:
     accumulate: int
     length: int
     memory: int
-    #: What the compiler said of recompute, "" if there is none.
-    recompute: str
+    #: Whether the backward pass computes values again, and what that costs of a step's time, in percent.
+    recomputes: bool
+    slower: float
+    #: A line for each choice that says why.
+    why: tuple
     options: tuple
+
+
+class NoRoom(Error):
+    """No choice needs as little memory as there is. `short`: the message without what the least consists of."""
+
+    def __init__(self, settings, lengths, rows, least):
+        sizes = " and ".join(f"{length} tokens" for length in lengths.values()) or "fixed length"
+        how = "one row" if rows == 1 else f"{rows} rows"
+        begin = f"--memory {settings.memory} is too little for {how} of {sizes} at once: "
+        self.short = begin + least.partition(":")[0]
+        super().__init__(begin + least)
 
 
 def options_of(settings, fresh, lengths):
@@ -69,51 +88,140 @@ def divisor(number, most):
 
 
 def make(run, settings, fresh, lengths, tell):
-    """Compiles the run's package; returns the Plan."""
+    """Compiles the run's package; returns the Plan. NoRoom: nothing fits into --memory."""
     rows = settings.batch_size
-    common = options_of(settings, fresh, lengths)
     if settings.micro_batch and rows % settings.micro_batch:
         raise Error(f"micro-batch {settings.micro_batch} does not divide batch-size {rows}")
-    budget = as_bytes(settings.memory) if settings.memory else None
-    if budget and settings.recompute:
+    if settings.memory and settings.recompute:
         raise Error("--memory chooses what is computed again: --recompute says nothing beside it")
-    if budget and settings.micro_batch is None:
-        # With accumulators, as several micro-batches need them; the most rows without any are tried first.
-        log = _compile(run, [*common, "--dim", f"batch=1..{rows}", "--accumulate", "2", "--memory-budget", f"fit:{budget}"], tell)
-        chosen = next((int(found[1]) for line in log if (found := _CHOSEN.search(line))), rows)
-        micro = divisor(rows, chosen)
-    else:
-        micro = settings.micro_batch or rows
-    accumulate = rows // micro
-    options = [*common, "--dim", f"batch=1..{micro}"]
-    if accumulate > 1:
-        options += ["--accumulate", accumulate]
-    if budget:
-        options += ["--memory-budget", budget]
-    elif settings.recompute:
-        options += ["--recompute", settings.recompute]
-    log = _compile(run, options, tell)
-    recompute = next((_told(found) for line in log if (found := _RECOMPUTE.search(line))), settings.recompute or "")
-    memory = predict(run.package, lengths, micro, accumulate, settings.threads)
-    return Plan(micro, accumulate, max(lengths.values(), default=0), memory, recompute, tuple(map(str, options)))
+    trial = _Trial(run, settings, options_of(settings, fresh, lengths), lengths, tell)
+    if not settings.memory:
+        return trial.compiled(settings.micro_batch or rows, ["--recompute", settings.recompute] if settings.recompute else [])
+    try:
+        plan = trial.fitted()
+    except NoRoom as error:
+        plan, refused = None, error
+    if settings.offload is None and (plan is None or plan.slower > _WORTH) and trial.has_host():
+        waiting = _Trial(run, settings, [*trial.common, "--offload"], lengths, tell, "offload")
+        try:
+            other = waiting.within(plan.micro_batch) if plan else waiting.fitted()
+        except NoRoom as error:
+            other, refused = None, error
+        if other and (plan is None or other.slower + _WORTH <= plan.slower):
+            reason = f"without it {plan.slower:g} % more time would go into computing again" if plan else "nothing else fits"
+            kept = plan.why[:-1] if plan else ()  # all but what is computed again
+            waiting.package.replace(trial.package)
+            waiting.report.replace(trial.report)
+            plan = dataclasses.replace(other, why=(*kept, *other.why, f"activations wait on the host where copying hides (--offload): {reason}"))
+        waiting.package.unlink(missing_ok=True)
+        waiting.report.unlink(missing_ok=True)
+    if plan is None:
+        raise refused
+    return plan
 
 
-def _told(found):
-    if found[1] == "0":
-        return ""
-    return f"{found[1]} values are computed again" + (f" ({found[2]})" if found[2] else "")
+def longest(run, settings, fresh, lengths, least, tell):
+    """The most tokens of a row with which the fewest rows at once fit into --memory; not less than `least`. NoRoom: there is none."""
+    unit = 64 if least > 256 else 8
+    good, bad = -(-least // unit) * unit, max(lengths.values())
+
+    def fits(length):
+        sizes = {name: min(most, length) for name, most in lengths.items()}
+        trial = _Trial(run, settings, options_of(settings, fresh, sizes), sizes, tell)
+        if settings.offload is None and trial.has_host():
+            trial.common.append("--offload")
+        trial.within(settings.micro_batch or 1)
+
+    fits(min(good, bad))
+    while bad - good > unit:
+        middle = good + (bad - good) // 2 // unit * unit
+        try:
+            fits(middle)
+            good = middle
+        except NoRoom:
+            bad = middle
+    return good
 
 
-def _compile(run, options, tell):
-    kernels = cache.folder() / "kernels"
+class _Trial:
+    """The run's graph with some options, compiled for one memory after the other."""
 
-    def told(line):
-        if "warning: " in line and "' does not exist; training will need" not in line:
-            tell(line)
+    def __init__(self, run, settings, common, lengths, tell, name=None):
+        self.run, self.settings, self.common, self.lengths, self.tell = run, settings, common, lengths, tell
+        self.package = run.path / f"{name}.tpk" if name else run.package
+        self.report = run.path / f"{name}.json" if name else run.report
+        self.budget = as_bytes(settings.memory) if settings.memory else None
 
-    report = [f"--report={run.report}"]
-    _, log = compiler.run([*map(str, [run.graph.resolve(), "-o", run.package, *options, *report, "--cache", kernels])], tell=told)
-    return log
+    def has_host(self):
+        """Whether activations could wait there."""
+        return target_of(self.settings).startswith("cuda")
+
+    def fitted(self):
+        """Of --memory: rows at once, and what is computed again."""
+        rows = self.settings.batch_size
+        if self.settings.micro_batch or rows == 1:
+            return self.within(self.settings.micro_batch or rows)
+        # With accumulators, as several micro-batches need them.
+        fit = [*self.common, *self._rows(rows), "--accumulate", 2, "--memory-budget", f"fit:{self.budget}", "--stop-after", "schedule"]
+        log = self._compile(fit, 1)
+        best = next((int(found[1]) for line in log if (found := _CHOSEN.search(line))), rows)
+        micro = divisor(rows, best)
+        plan = None
+        if micro == best:  # what is computed again is known, too
+            config = next((found[1] for line in log if (found := _CONFIG.search(line))), None)
+            plan = self.compiled(micro, ["--recompute", config] if config else [], log)
+        if plan is None or plan.memory > self.budget:
+            plan = self.within(micro)
+        at_once = "1 row" if micro == 1 else f"{micro} rows"
+        return dataclasses.replace(plan, why=(f"{at_once} at once: the best predicted rate in {self.settings.memory}", *plan.why))
+
+    def within(self, micro):
+        """The package of `micro` rows at once that keeps --memory."""
+        plan, budget = self.compiled(micro, ["--memory-budget", self.budget]), self.budget
+        # The runtime's threads have workspaces, which the compiler's budget, for one thread, knows nothing of.
+        while plan.memory > self.budget:
+            budget -= plan.memory - self.budget
+            plan = self.compiled(micro, ["--memory-budget", max(budget, 1)])
+        return plan
+
+    def compiled(self, micro, memory, log=None):
+        """The package of `micro` rows at once; `memory`: options of the compiler. `log`: of the compiler that chose them."""
+        accumulate = self.settings.batch_size // micro
+        options = [*self.common, *self._rows(micro), *memory]
+        if accumulate > 1:
+            options += ["--accumulate", accumulate]
+        found = next(filter(None, map(_RECOMPUTE.search, (log or []) + self._compile(options, micro))), None)
+        count, slower = (int(found[2]), float(found[3])) if found else (0, 0.0)
+        values = "1 value is" if count == 1 else f"{count} values are"
+        why = (f"{values} computed again, in {slower:g} % more time: without it a step takes {found[1]}",) if count else ()
+        total = predict(self.package, self.lengths, micro, accumulate, self.settings.threads)
+        return Plan(micro, accumulate, max(self.lengths.values(), default=0), total, count > 0 or "--recompute" in memory, slower, why,
+                    tuple(map(str, options)))  # fmt: skip
+
+    def _rows(self, most):
+        return ["--dim", f"batch=1..{most}"]
+
+    def _compile(self, options, rows):
+        def told(line):
+            if "warning: " in line and "' does not exist; training will need" not in line:
+                self.tell(line)
+
+        output = [] if "--stop-after" in options else ["-o", self.package, f"--report={self.report}"]
+        try:
+            _, log = compiler.run(list(map(str, [self.run.graph.resolve(), *output, *options, "--cache", cache.folder() / "kernels"])), tell=told)
+        except CompileError as error:
+            least = _LEAST.search(str(error))
+            if self.budget and least:
+                raise NoRoom(self.settings, self.lengths, rows, least[0]) from None
+            raise
+        return log
+
+
+def target_of(settings):
+    """The target that the compiler takes: what is said, else what the machine has."""
+    if settings.target not in (None, "auto"):
+        return settings.target
+    return "cuda" if gpu_speed() else "cpu"
 
 
 def predict(package, lengths, micro, accumulate, threads):
