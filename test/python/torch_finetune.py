@@ -5,9 +5,13 @@ For every task: the folder that is exported has the loss that the run's last eva
 gradients are TRL's. Packed rows have the loss of the same rows unpacked.
 """
 
+import collections
+import functools
+import inspect
 import pathlib
 import random
 import sys
+import types
 
 import numpy as np
 import peft
@@ -136,12 +140,56 @@ def packed():
     assert abs(one - two) < 1e-6 * two
 
 
+class Trainer:
+    """What TRL's losses ask a trainer for, but for the loss's own settings."""
+
+    is_encoder_decoder = aux_loss_enabled = use_weighting = False
+    ld_alpha, f_divergence_type, loss_types, loss_weights = None, "reverse_kl", ["sigmoid"], [1.0]
+    calculate_KL = precompute_ref_logps = True
+    label_smoothing = alpha = cpo_alpha = 0.0
+    padding_value, pad_token_id, _total_train_tokens, _tp_size, loss_type = 0, 0, 0, 1, "kto"
+
+    class accelerator:
+        device, gather, gather_for_metrics = "cpu", staticmethod(lambda values: values), staticmethod(lambda values: values)
+
+    class args:
+        center_rewards_coefficient = None
+
+    def __init__(self, cls, model, **settings):
+        self.cls, self.model = cls, model
+        self._metrics = collections.defaultdict(lambda: collections.defaultdict(list))
+        vars(self).update(settings)
+
+    def __getattr__(self, name):
+        found = inspect.getattr_static(self.cls, name)
+        return getattr(self.cls, name) if isinstance(found, staticmethod) else functools.partial(found, self)
+
+
+def fused(model):
+    """The model as TRL 1.16 calls it: what it says of each label, and numbers for its log."""
+
+    def call(input_ids, attention_mask, labels=None, **_):
+        logits = model(input_ids=input_ids, attention_mask=attention_mask).logits
+        if labels is None:
+            return types.SimpleNamespace(logits=logits)
+        known = labels[:, 1:] != -100
+        scores = torch.log_softmax(logits[:, :-1], -1).gather(-1, torch.where(known, labels[:, 1:], 0).unsqueeze(-1)).squeeze(-1)
+        zeros = torch.zeros_like(scores)
+        return types.SimpleNamespace(log_probs=scores * known, entropy=zeros, mean_logits=zeros, is_top1=known)
+
+    return call
+
+
 def preferences_as_trl():
-    """Losses of the wrappers, as modules, beside TRL's functions on the same batch; and through an export and a step."""
+    """The wrappers' losses and gradients are those of TRL's trainers on the same batch; and through an export and a step."""
+    import onnx
+    import trainc
+    from trl import DPOTrainer, KTOTrainer, RewardTrainer
     from trl.experimental.cpo import CPOTrainer
     from trl.experimental.orpo import ORPOTrainer
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder / "llama", attn_implementation="eager").train()
+    load = lambda cls: cls.from_pretrained(folder / "llama", attn_implementation="eager").train()
+    model = load(transformers.AutoModelForCausalLM)
     generator = torch.Generator().manual_seed(3)
     rows, length = 6, 14
     sides = {}
@@ -152,59 +200,99 @@ def preferences_as_trl():
         labels = torch.where((mask == 1) & (torch.arange(length)[None] >= 4), ids, -100)
         sides[side] = (ids, mask, labels)
     tensors = [*sides["chosen"], *sides["rejected"]]
-    joined = [torch.cat([a, b]) for a, b in zip(sides["chosen"], sides["rejected"])]
-    logits = model(input_ids=joined[0], attention_mask=joined[1]).logits
-    found = {}
-
-    class Fake:
-        is_encoder_decoder = aux_loss_enabled = False
-        label_smoothing = alpha = 0.0
-        beta, simpo_gamma, loss_type, cpo_alpha = 0.1, 0.5, "simpo", 0.0
-        accelerator = type("A", (), {"device": "cpu"})()
-
-    averaged = ORPOTrainer.get_batch_logps(logits, joined[2], average_log_prob=True)
-    trainer = Fake()
-    losses = ORPOTrainer.odds_ratio_loss(trainer, averaged[:rows], averaged[rows:])[0]
-    likelihood = torch.nn.functional.cross_entropy(
-        logits[:rows, :-1].reshape(-1, 101), torch.where(joined[1] == 1, joined[0], -100)[:rows, 1:].reshape(-1)
-    )
-    found["orpo"] = {"beta": 0.1}, likelihood - losses.mean()
-    trainer.beta = 2.0
-    averaged = CPOTrainer.get_batch_logps(logits, joined[2].clone(), average_log_prob=True)
-    found["simpo"] = {"beta": 2.0, "gamma": 0.5}, CPOTrainer.cpo_loss(trainer, averaged[:rows], averaged[rows:])[0].mean()
+    named = {f"{side}_{name}": t for side, each in sides.items() for name, t in zip(("input_ids", "attention_mask", "labels"), each)}
+    ids, mask, labels = (torch.cat([a, b]) for a, b in zip(*sides.values()))
+    completion = (labels != -100).long()
     references = torch.randn(2 * rows, generator=generator) - 40
-    summed = ORPOTrainer.get_batch_logps(logits, joined[2])
-    margin = 0.1 * ((summed[:rows] - references[:rows]) - (summed[rows:] - references[rows:]))
-    # What DPOTrainer and KTOTrainer compute within their steps (trl 1.16), which have no function of it alone.
-    found["dpo"] = {"beta": 0.1}, -torch.nn.functional.logsigmoid(margin).mean()
     wanted = torch.tensor([1.0, 0, 1, 1, 0, 1])
-    kl = (summed[rows:] - references[rows:]).mean().detach().clamp(min=0)
-    ratio = summed[:rows] - references[:rows]
-    chosen, rejected = 1 - torch.sigmoid(0.1 * (ratio - kl)), 1 - torch.sigmoid(0.1 * (kl - ratio))
-    found["kto"] = {"desirable_weight": 1.5}, torch.cat([1.5 * chosen[wanted == 1], rejected[wanted == 0]]).mean()
-    extra = {"dpo": [references[:rows], references[rows:]], "kto": [wanted, references[:rows], references[rows:]]}
-    import onnx
-    import trainc
-
-    for name, (options, expected) in found.items():
-        expected_gradient = torch.autograd.grad(expected, list(model.parameters()), retain_graph=True)
-        wrapper = preferences.BY_NAME[name](model, **options)
-        loss = wrapper(*tensors, *extra.get(name, []))[0]
-        gradient = torch.autograd.grad(loss, list(model.parameters()))
-        assert abs(loss.item() - expected.item()) < 1e-5, (name, loss, expected)
-        assert all(torch.allclose(a, b, atol=1e-5, rtol=1e-4) for a, b in zip(gradient, expected_gradient)), name
+    cases = []
+    for beta in (0.1, 0.7):
+        cases.append(("orpo", {"beta": beta}, [], lambda m, beta=beta: ORPOTrainer.get_batch_loss_metrics(
+            Trainer(ORPOTrainer, m, beta=beta), m, dict(named))[0]))  # fmt: skip
+        cases.append(("simpo", {"beta": 20 * beta, "gamma": 0.5}, [], lambda m, beta=beta: CPOTrainer.get_batch_loss_metrics(
+            Trainer(CPOTrainer, m, beta=20 * beta, simpo_gamma=0.5, loss_type="simpo"), m, dict(named))[0]))  # fmt: skip
+        cases.append(("dpo", {"beta": beta}, [references[:rows], references[rows:]], lambda m, beta=beta: DPOTrainer._compute_loss(
+            Trainer(DPOTrainer, m, beta=beta), fused(m), {"input_ids": ids, "attention_mask": mask, "completion_mask": completion,
+            "ref_chosen_logps": references[:rows], "ref_rejected_logps": references[rows:]}, False)))  # fmt: skip
+        for judged in (wanted, 1 - wanted, torch.ones(rows), torch.zeros(rows)):
+            weights = {"desirable_weight": 1.5, "undesirable_weight": 0.75}
+            batch = {"input_ids": ids[:rows], "attention_mask": mask[:rows], "completion_mask": completion[:rows], "label": judged.bool(),
+                     "KL_input_ids": ids[rows:], "KL_attention_mask": mask[rows:], "KL_completion_mask": completion[rows:],
+                     "ref_logps": references[:rows], "ref_KL_logps": references[rows:]}  # fmt: skip
+            cases.append(("kto", {"beta": beta, **weights}, [judged, references[:rows], references[rows:]],
+                          lambda m, beta=beta, batch=batch, weights=weights: KTOTrainer._compute_loss(
+                              Trainer(KTOTrainer, m, beta=beta, **weights), fused(m), dict(batch), False)))  # fmt: skip
+    cases.append(("reward", {}, [], lambda m: RewardTrainer.compute_loss(
+        Trainer(RewardTrainer, m), m, {"input_ids": ids, "attention_mask": mask})))  # fmt: skip
+    exported = set()
+    for name, options, extra, loss_of_trl in cases:
+        module = model
+        if name == "reward":
+            module = transformers.AutoModelForSequenceClassification.from_pretrained(
+                folder / "llama", attn_implementation="eager", num_labels=1, pad_token_id=0
+            ).train()
+        expected = loss_of_trl(module)
+        expected_gradient = torch.autograd.grad(expected, list(module.parameters()))
+        loss = preferences.BY_NAME[name](module, **options)(*tensors, *extra)[0]
+        gradient = torch.autograd.grad(loss, list(module.parameters()))
+        difference = max((a - b).abs().max().item() for a, b in zip(gradient, expected_gradient))
+        print(f"{name} {options}: {expected.item():.6f}, differs by {abs(loss.item() - expected.item()):.1e}, gradients by {difference:.1e}")
+        assert abs(loss.item() - expected.item()) < 1e-5 and difference < 1e-5, name
+        if name == "reward" or name in exported:
+            continue
+        exported.add(name)
         # The exported graph, by trainc.
         path = folder / f"{name}.onnx"
         pretrained.export(folder / "llama", path, loss=name, loss_options=options, absent=True)
         session = trainc.compile(path, weights=folder / "llama", lr=0.0, optimizer="sgd", target="cpu")
         inputs = [i.name for i in onnx.load(path, load_external_data=False).graph.input]
-        compiled = session.gradients({n: t.contiguous() for n, t in zip(inputs, [*tensors, *extra.get(name, [])])})
+        compiled = session.gradients({n: t.contiguous() for n, t in zip(inputs, [*tensors, *extra])})
         error = max(
             (session.grads[key].torch() - value).abs().max().item()
             for (key, _), value in zip(model.named_parameters(), expected_gradient)
         )
-        print(f"{name}: {expected.item():.6f}, compiled differs by {abs(float(compiled) - expected.item()):.1e}, gradients by {error:.1e}")
+        print(f"{name}: compiled differs by {abs(float(compiled) - expected.item()):.1e}, gradients by {error:.1e}")
         assert abs(float(compiled) - expected.item()) < 1e-5 and error < 1e-5, name
+
+
+def orpo_steps():
+    """A run's steps are those of TRL's trainer, with accumulation: each micro-batch counts for its rows, although a part of the
+    loss is a mean over tokens."""
+    import datasets
+    from trl.experimental.orpo import ORPOConfig, ORPOTrainer
+
+    path = tiny.tokenizer(folder / "plain", template=None)
+    torch.manual_seed(5)
+    config = transformers.AutoConfig.from_pretrained(folder / "llama")
+    transformers.LlamaForCausalLM(config).save_pretrained(path)
+    drawn = random.Random(9)
+    word = lambda: " ".join(drawn.choice("cat dog red green runs eats".split()) for _ in range(drawn.randint(1, 9)))
+    rows = [{"prompt": word() + ":", "chosen": " " + word(), "rejected": " " + word()} for _ in range(12)]
+
+    class InOrder(ORPOTrainer):
+        def _get_train_sampler(self, *_):
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    arguments = ORPOConfig(
+        str(folder / "trl"), per_device_train_batch_size=2, gradient_accumulation_steps=3, num_train_epochs=1, optim="sgd", learning_rate=0.5,
+        lr_scheduler_type="constant", max_grad_norm=0, report_to=[], beta=0.3, max_length=128, use_cpu=True, save_strategy="no",
+        remove_unused_columns=False, gradient_checkpointing=False, bf16=False,
+    )  # fmt: skip
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, attn_implementation="eager", dtype=torch.float32)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    trainer = InOrder(model, args=arguments, train_dataset=datasets.Dataset.from_list(rows), processing_class=tokenizer)
+    trainer.train()
+    out = folder / "run-orpo-steps"
+    run("finetune", path, "--data", tiny.write(folder / "orpo.jsonl", rows), "--loss", "orpo", "--beta", 0.3, "--batch-size", 6,
+        "--micro-batch", 2, "--optimizer", "sgd", "--lr", 0.5, "--lr-schedule", "constant", "--warmup", 0, "--clip-norm", 0, "--no-shuffle",
+        "-o", out)  # fmt: skip
+    run("export", out, out / "merged")
+    ours = transformers.AutoModelForCausalLM.from_pretrained(out / "merged", dtype=torch.float32)
+    before = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    moved = max((a - b).abs().max().item() for a, b in zip(before.parameters(), model.parameters()))
+    difference = max((a - b).abs().max().item() for a, b in zip(ours.parameters(), model.parameters()))
+    print(f"two steps of ORPO, 3 micro-batches each: weights moved by {moved:.1e}, differ from TRL's by {difference:.1e}")
+    assert moved > 1e-2 and difference < 1e-5
 
 
 def preference_runs():
@@ -252,7 +340,7 @@ def tables():
 
 
 chosen = sys.argv[2:]
-for check in (tasks, packed, preferences_as_trl, preference_runs, tables):
+for check in (tasks, packed, preferences_as_trl, orpo_steps, preference_runs, tables):
     if not chosen or check.__name__ in chosen:
         check()
         print(check.__name__, flush=True)
