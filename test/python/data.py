@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import tiny
-from trainc import commands
+from trainc import commands, tensors
 from trainc.data import packing, shards, tokenizers
 
 folder = pathlib.Path(sys.argv[1])
@@ -203,8 +203,8 @@ def shards_of_rows():
         "dtype": "I8", "ragged": True, "constant": 1, "pad": 0
     }  # fmt: skip
     assert index["tokenizer"]["vocabulary"] == len(tokenizer) and index["max_length"] == 4096
-    tensors = shards.map_safetensors(folder / "out" / index["shards"][0]["file"])
-    assert set(tensors) == {"offsets", "input_ids", "labels"} and tensors["offsets"].dtype == np.int64
+    arrays = tensors.Tensors(folder / "out" / index["shards"][0]["file"]).arrays()
+    assert set(arrays) == {"offsets", "input_ids", "labels"} and arrays["offsets"].dtype == np.int64
     # No space: what is there is no folder of data. /dev/full has none.
     broken = folder / "full"
     broken.mkdir()
@@ -217,6 +217,37 @@ def shards_of_rows():
         raise AssertionError
     except commands.importlib.import_module("trainc.errors").Error as error:
         assert "there is no index.json" in str(error)
+
+
+def damaged():
+    """A folder is looked at when it is opened, and read by --check."""
+    data([{"text": "ab" * (1 + n % 40)} for n in range(200)])
+    out = folder / "out"
+    assert run("--check", out) == f"{out}: 200 rows in 1 shard, whole\n"
+    assert "there is no index.json" in run("--check", folder / "none", code=1)
+    shard, index = out / "shard-00000.safetensors", out / "index.json"
+    whole, said = shard.read_bytes(), json.loads(index.read_text())
+
+    def refused(content=None, what=None, **changes):
+        shard.write_bytes(whole if content is None else content)
+        index.write_text(json.dumps({**said, **changes}) if what is None else what)
+        return run("--check", out, code=1)
+
+    assert "its bytes are not those that were written (its hash is sha256:" in refused(whole[:-8] + b"\1" * 8)
+    assert "no safetensors file: 'labels' ends behind the end of the file" in refused(whole[:-8])
+    assert f"the file has {len(whole) + 8} bytes, and index.json says {len(whole)}" in refused(whole + b"\0" * 8)
+    assert "no safetensors file" in refused(b"") and "says that its header has" in refused(b"\xff" * 7 + b"\0" + whole[8:])
+    assert "which are not those of its shape" in refused(whole.replace(b'"shape":[201]', b'"shape":[200]'))
+    assert "'input_ids' is missing, which index.json says" in refused(whole.replace(b'"input_ids"', b'"other_ids"'))
+    assert "'offsets' is of type U64; expected one of F64, F32, I64, I32, I8" in refused(whole.replace(b'"I64"', b'"U64"'))
+    assert "'rows' is 7, and its shards have 200 rows" in refused(rows=7)
+    assert "'input_ids' has 200 rows, and index.json says 9" in refused(rows=9, shards=[{**said["shards"][0], "rows": 9}])
+    assert "lacks what a folder of `trainc data` says: 'shards'" in refused(what=json.dumps({k: v for k, v in said.items() if k != "shards"}))
+    assert "'format' is not trainc-data" in refused(what="[]") and "no JSON" in refused(what="{")
+    assert "of version 9; this one reads version 1" in refused(version=9)
+    index.write_text(json.dumps(said))
+    shard.unlink()
+    assert "No such file or directory" in run("--check", out, code=1)
 
 
 def packed():
@@ -342,6 +373,6 @@ def settings():
     assert "command line: max-length: expected a whole number, got 'x'" in run(rows, "--max-length", "x", code=2)
 
 
-for check in (formats, templates, bad_rows, lengths, shards_of_rows, packed, tasks, shown, settings):
+for check in (formats, templates, bad_rows, lengths, shards_of_rows, damaged, packed, tasks, shown, settings):
     check()
     print(check.__name__)

@@ -17,8 +17,7 @@ import sys
 
 import numpy as np
 import tiny
-from trainc import commands
-from trainc.finetune import tensors
+from trainc import commands, tensors
 
 folder, models = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
 base = tiny.tokenizer(folder / "base")

@@ -117,6 +117,13 @@ def nearest(name, names):
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
+def command_parser(command, text, **more):
+    """The command line of `trainc COMMAND`; options are written out."""
+    return argparse.ArgumentParser(
+        prog=f"trainc {command}", description=text, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more
+    )
+
+
 class Table:
     """The keys of a command."""
 

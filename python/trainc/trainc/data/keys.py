@@ -40,6 +40,7 @@ DATA = Table(
     Key("output", "folder", "the folder that is written", group="Output"),
     Key("show", "whole", "print so many rows with their tokens, those that are learnt in colour; writes nothing without `-o`",
         None, least=1, group="Output"),
+    Key("check", "flag", "the files are folders that were written: read them, and compare with the hashes in index.json", False, group="Output"),
     Key("json", "flag", "the report as one JSON object on standard output", False, group="Output"),
     Key("config", "file", "a YAML file with these keys; the command line counts more", group="Output"),
 )  # fmt: skip

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`trainc data FILE... --tokenizer FOLDER -o DIR`."""
 
-import argparse
 import json
 import sys
 
-from ..settings import SettingError
+from ..settings import SettingError, command_parser
 from .keys import DATA
 
 HELP = """Tokenizes rows of text for `trainc-run --data DIR` and `trainc finetune --data DIR`.
@@ -13,21 +12,34 @@ HELP = """Tokenizes rows of text for `trainc-run --data DIR` and `trainc finetun
 Files: JSON Lines (.jsonl, .ndjson), JSON (.json), parquet and Arrow (through `datasets`), plain text (.txt, .md), or folders
 of these. What a row means is told by its keys: `messages`, `prompt` and `completion`, `text`, ShareGPT's `conversations`,
 alpaca's `instruction` and `output`; docs/finetuning.md has those of other tasks.
+
+  trainc data --check DIR    reads a folder that was written, and says whether it is whole
 """
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="trainc data", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    made = command_parser("data", HELP)
     made.add_argument("files", nargs="+", metavar="FILE")
     DATA.add_to(made)
     return made
 
 
+def check(folders):
+    from .shards import Folder
+
+    for path in folders:
+        folder = Folder(path)
+        folder.check()
+        count = len(folder.shards)
+        print(f"{path}: {folder.rows:,} rows in {count} {'shard' if count == 1 else 'shards'}, whole")
+    return 0
+
+
 def main(arguments):
     said = parser().parse_args(arguments)
     settings = DATA.resolve(said, said.config)
+    if settings.check:
+        return check(said.files)
     if settings.tokenizer is None:
         raise SettingError("--tokenizer is missing: the folder of the model that is to be trained, or of its tokenizer")
     if settings.output is None and settings.show is None:

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A folder of rows: safetensors files, mapped and never read whole, and index.json, written last (docs/data.md)."""
 
-import errno
 import hashlib
 import json
 import math
-import os
 import pathlib
-import struct
 
 import numpy as np
 
+from .. import files, tensors
 from ..errors import Error
+from ..tensors import ARRAYS
 from .tasks import Column
 
 FORMAT, VERSION = "trainc-data", 1
-TYPES = {"I8": np.int8, "I32": np.int32, "I64": np.int64, "F32": np.float32}
 
 
 class Block:
@@ -43,7 +41,7 @@ class Block:
         """(values by column, lengths by group) as arrays."""
         values = {}
         for name, parts in self.values.items():
-            dtype = TYPES[self.columns[name].dtype]
+            dtype = ARRAYS[self.columns[name].dtype]
             if self.columns[name].ragged:
                 values[name] = np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
             else:
@@ -65,7 +63,7 @@ class Writer:
             for old in self.folder.glob("shard-*.safetensors"):
                 old.unlink()
         except OSError as error:
-            raise Error(f"{self.folder}: cannot be written: {error.strerror}") from None
+            raise files.unwritten(self.folder, error) from None
 
     def _clear(self):
         self.values = {name: [] for name, column in self.columns.items() if column.constant is None}
@@ -87,13 +85,13 @@ class Writer:
     def flush(self):
         if not self.held:
             return
-        tensors = {}
+        arrays = {}
         for group, parts in self.lengths.items():
-            tensors[group] = np.concatenate([np.zeros(1, np.int64), *parts]).cumsum()
+            arrays[group] = np.concatenate([np.zeros(1, np.int64), *parts]).cumsum()
         for name, parts in self.values.items():
-            tensors[name] = np.concatenate(parts)
+            arrays[name] = np.concatenate(parts)
         path = self.folder / f"shard-{len(self.shards):05d}.safetensors"
-        size, digest = write_safetensors(path, tensors)
+        size, digest = tensors.write_arrays(path, arrays)
         self.shards.append({"file": path.name, "rows": self.held, "size": size, "hash": f"sha256:{digest}"})
         self.rows += self.held
         self._clear()
@@ -111,80 +109,11 @@ class Writer:
 
 
 def write_index(folder, index):
-    write_whole(pathlib.Path(folder) / "index.json", (json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def write_whole(path, content):
-    """A file that is there whole or not at all."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(fresh, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise _unwritten(path, error) from None
-
-
-def _unwritten(path, error, size=None):
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        needed = f", of {size / 1e6:.1f} MB," if size else ""
-        return Error(
-            f"{path}: no space is left for this file{needed} in {path.parent}; what is written there so far is no data "
-            "folder: free some, or choose another folder"
-        )
-    return Error(f"{path}: cannot be written: {error.strerror or error}")
-
-
-_NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
-
-
-def write_safetensors(path, tensors):
-    """Returns the file's size and SHA-256."""
-    header, at = {}, 0
-    for name, array in tensors.items():
-        header[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    digest = hashlib.sha256()
-    size = 8 + len(text) + at
-    fresh = path.with_name(path.name + ".tmp")
-    try:
-        with open(fresh, "wb") as file:
-            for part in (struct.pack("<Q", len(text)), text, *(np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in tensors.values())):
-                digest.update(part)
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise _unwritten(path, error, size) from None
-    return size, digest.hexdigest()
-
-
-def map_safetensors(path):
-    """{name: array}, mapped."""
-    try:
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-        data = np.memmap(path, np.uint8, "r", 8 + length) if os.path.getsize(path) > 8 + length else np.empty(0, np.uint8)
-        found = {}
-        for name, entry in header.items():
-            if name != "__metadata__":
-                begin, end = entry["data_offsets"]
-                found[name] = data[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
-        return found
-    except (OSError, struct.error, ValueError, KeyError) as error:
-        raise Error(f"{path}: no safetensors file of a data folder: {error}") from None
+    files.write_whole(pathlib.Path(folder) / "index.json", [(json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode()])
 
 
 class Folder:
-    """A folder that was written, read row by row."""
+    """A folder that was written, read row by row. Opening it looks at sizes and headers of its shards; `check` reads all."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -199,30 +128,60 @@ class Folder:
             raise Error(f"{file}: 'format' is not {FORMAT}")
         if self.index.get("version") != VERSION:
             raise Error(f"{file}: of version {self.index.get('version')}; this one reads version {VERSION}")
-        self.rows = self.index["rows"]
-        self.columns = {
-            name: Column(c["dtype"], c.get("pad", 0), c["ragged"], c.get("constant"), c.get("offsets", "offsets"))
-            for name, c in self.index["columns"].items()
-        }
-        self.shards = [map_safetensors(self.path / shard["file"]) for shard in self.index["shards"]]
-        self.begins = np.cumsum([0, *(shard["rows"] for shard in self.index["shards"])])
+        try:
+            self.rows = self.index["rows"]
+            self.columns = {
+                name: Column(c["dtype"], c.get("pad", 0), c["ragged"], c.get("constant"), c.get("offsets", "offsets"))
+                for name, c in self.index["columns"].items()
+            }
+            self.begins = np.cumsum([0, *(shard["rows"] for shard in self.index["shards"])])
+            self.shards = [self._open(shard) for shard in self.index["shards"]]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise Error(f"{file}: lacks what a folder of `trainc data` says: {error}") from None
+        if self.rows != self.begins[-1]:
+            raise Error(f"{file}: 'rows' is {self.rows}, and its shards have {self.begins[-1]} rows")
+
+    def _open(self, shard):
+        path = self.path / shard["file"]
+        arrays = tensors.Tensors(path).arrays()
+        if (size := path.stat().st_size) != shard["size"]:
+            raise Error(f"{path}: the file has {size} bytes, and index.json says {shard['size']}")
+        for name, column in self.columns.items():
+            for key in ([column.offsets] if column.ragged else []) + ([name] if column.constant is None else []):
+                if key not in arrays:
+                    raise Error(f"{path}: '{key}' is missing, which index.json says")
+            count = len(arrays[column.offsets]) - 1 if column.ragged else len(arrays[name])
+            if count != shard["rows"]:
+                raise Error(f"{path}: '{name}' has {count} rows, and index.json says {shard['rows']}")
+        return arrays
+
+    def check(self):
+        """Reads all: raises Error where a shard is not what was written."""
+        for shard in self.index["shards"]:
+            path = self.path / shard["file"]
+            digest = hashlib.sha256()
+            with open(path, "rb") as file:
+                while part := file.read(1 << 20):
+                    digest.update(part)
+            if (found := f"sha256:{digest.hexdigest()}") != shard.get("hash"):
+                raise Error(f"{path}: its bytes are not those that were written (its hash is {found}): write the folder again")
 
     def lengths(self, group="offsets"):
         return np.concatenate([np.diff(shard[group]) for shard in self.shards]) if self.shards else np.empty(0, np.int64)
 
     def row(self, number):
         shard = int(np.searchsorted(self.begins, number, "right")) - 1
-        tensors, at = self.shards[shard], number - self.begins[shard]
+        arrays, at = self.shards[shard], number - self.begins[shard]
         found = {}
         for name, column in self.columns.items():
             if not column.ragged:
-                found[name] = tensors[name][at]
+                found[name] = arrays[name][at]
                 continue
-            begin, end = tensors[column.offsets][at : at + 2]
+            begin, end = arrays[column.offsets][at : at + 2]
             if column.constant is not None:
-                found[name] = np.full(end - begin, column.constant, TYPES[column.dtype])
+                found[name] = np.full(end - begin, column.constant, ARRAYS[column.dtype])
             else:
-                found[name] = tensors[name][begin:end]
+                found[name] = arrays[name][begin:end]
         return found
 
     def __len__(self):
@@ -236,9 +195,9 @@ def add_columns(path, columns):
     """Gives every row of a folder a number more, `columns` by name; shards are written anew, one after the other."""
     folder = Folder(path)
     shards = []
-    for shard, tensors, begin, end in zip(folder.index["shards"], folder.shards, folder.begins, folder.begins[1:]):
-        tensors = {**tensors, **{name: values[begin:end] for name, values in columns.items()}}
-        size, digest = write_safetensors(folder.path / shard["file"], tensors)
+    for shard, arrays, begin, end in zip(folder.index["shards"], folder.shards, folder.begins, folder.begins[1:]):
+        arrays = {**arrays, **{name: values[begin:end] for name, values in columns.items()}}
+        size, digest = tensors.write_arrays(folder.path / shard["file"], arrays)
         shards.append({**shard, "size": size, "hash": f"sha256:{digest}"})
     described = {name: Column("F32", ragged=False).describe() for name in columns}
     write_index(folder.path, {**folder.index, "columns": {**folder.index["columns"], **described}, "shards": shards})

@@ -355,8 +355,19 @@ def _ended(ids, most):
     return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
 
-class _Answers(CausalLM):
-    """Tokens of a prompt with an answer; what is trained on is the answer."""
+class _Sides(CausalLM):
+    """Rows of two answers, each with its prompt, whose columns differ in their prefix; what is trained on is the answer."""
+
+    can_split = False
+    sides = ("", "")
+
+    def columns(self):
+        columns = {}
+        for side in self.sides:
+            columns[f"{side}input_ids"] = Column("I32", self.pad)
+            columns[f"{side}attention_mask"] = Column("I8", 0)
+            columns[f"{side}labels"] = Column("I32", IGNORED)
+        return columns
 
     def pair(self, prompt, answer, where):
         if isinstance(prompt, list) or isinstance(answer, list):
@@ -367,89 +378,60 @@ class _Answers(CausalLM):
             return formats.Chat([{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}])
         return formats.Pair(prompt, answer)
 
-    def sides(self, pairs, places):
-        """(ids, labels, cut), a reason or a RowError for each."""
+    def tokens_of(self, pairs, places):
+        """(ids, labels, cut), a reason or a RowError for each (prompt, answer)."""
+        chats = [self.pair(prompt, answer, where) for (prompt, answer), where in zip(pairs, places)]
         results = []
-        for each, where in zip(self.tokens(pairs, places), places):
-            if isinstance(each, RowError):
-                results.append(each)
-                continue
+        for each, where in zip(self.tokens(chats, places), places):
             try:
-                rows = self.rows(*each, where)
+                rows = each if isinstance(each, RowError) else self.rows(*each, where)
             except RowError as error:
                 rows = error
             results.append(rows[0] if isinstance(rows, list) else rows)
         return results
 
-
-class Preference(_Answers):
-    kind = "preference"
-    can_split = False
-
-    def columns(self):
-        columns = {}
-        for side in ("chosen", "rejected"):
-            columns[f"{side}_input_ids"] = Column("I32", self.pad)
-            columns[f"{side}_attention_mask"] = Column("I8", 0)
-            columns[f"{side}_labels"] = Column("I32", IGNORED)
-        return columns
-
-    def encode(self, examples, places):
-        sides = [
-            self.sides([self.pair(e.prompt, getattr(e, side), where) for e, where in zip(examples, places)], places)
-            for side in ("chosen", "rejected")
-        ]
-        found = []
-        for one, two in zip(*sides):
+    def together(self, pairs, others, places):
+        """A row for each two answers, both of one length, so that a batch is one array of twice as many rows."""
+        for one, two in zip(self.tokens_of(pairs, places), self.tokens_of(others, places)):
             wrong = next((each for each in (one, two) if not isinstance(each, Row)), None)
             if wrong is not None:
-                found.append(wrong)
+                yield wrong
                 continue
-            # Both of one length, so that a batch is one array of twice as many rows.
             longest = max(len(one), len(two))
             values = {}
-            for side, row in (("chosen", one), ("rejected", two)):
-                rest = (0, longest - len(row))
-                values[f"{side}_input_ids"] = np.pad(row.values["input_ids"], rest, constant_values=self.pad)
-                values[f"{side}_attention_mask"] = np.pad(np.ones(len(row), np.int8), rest)
-                values[f"{side}_labels"] = np.pad(row.values["labels"], rest, constant_values=IGNORED)
-            found.append([Row(values, one.truncated or two.truncated)])
-        return found
-
-
-class Judged(_Answers):
-    """For KTO: a row beside its answer has that of another row, from which the mean is estimated."""
-
-    kind = "judged"
-    can_split = False
-
-    def columns(self):
-        columns = {}
-        for side in ("", "kl_"):
-            columns[f"{side}input_ids"] = Column("I32", self.pad)
-            columns[f"{side}attention_mask"] = Column("I8", 0)
-            columns[f"{side}labels"] = Column("I32", IGNORED)
-        columns["desirable"] = Column("F32", ragged=False)
-        return columns
-
-    def encode(self, examples, places):
-        own = self.sides([self.pair(e.prompt, e.completion, w) for e, w in zip(examples, places)], places)
-        shifted = [*examples[1:], *examples[:1]]
-        other = self.sides([self.pair(e.prompt, o.completion, w) for e, o, w in zip(examples, shifted, places)], places)
-        found = []
-        for example, one, two in zip(examples, own, other):
-            wrong = next((each for each in (one, two) if not isinstance(each, Row)), None)
-            if wrong is not None:
-                found.append(wrong)
-                continue
-            longest = max(len(one), len(two))
-            values = {"desirable": np.float32(example.label)}
-            for side, row in (("", one), ("kl_", two)):
+            for side, row in zip(self.sides, (one, two)):
                 rest = (0, longest - len(row))
                 values[f"{side}input_ids"] = np.pad(row.values["input_ids"], rest, constant_values=self.pad)
                 values[f"{side}attention_mask"] = np.pad(np.ones(len(row), np.int8), rest)
                 values[f"{side}labels"] = np.pad(row.values["labels"], rest, constant_values=IGNORED)
-            found.append([Row(values, one.truncated)])
+            yield [Row(values, one.truncated or two.truncated)]
+
+
+class Preference(_Sides):
+    kind = "preference"
+    sides = ("chosen_", "rejected_")
+
+    def encode(self, examples, places):
+        chosen, rejected = ([(e.prompt, getattr(e, side)) for e in examples] for side in ("chosen", "rejected"))
+        return list(self.together(chosen, rejected, places))
+
+
+class Judged(_Sides):
+    """For KTO: a row beside its answer has that of another row, from which the mean is estimated."""
+
+    kind = "judged"
+    sides = ("", "kl_")
+
+    def columns(self):
+        return {**super().columns(), "desirable": Column("F32", ragged=False)}
+
+    def encode(self, examples, places):
+        own = [(e.prompt, e.completion) for e in examples]
+        other = [(e.prompt, o.completion) for e, o in zip(examples, [*examples[1:], *examples[:1]])]
+        found = list(self.together(own, other, places))
+        for example, rows in zip(examples, found):
+            if isinstance(rows, list):
+                rows[0].values["desirable"] = np.float32(example.label)
         return found
 
 

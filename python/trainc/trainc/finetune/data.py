@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 
+from .. import tensors
 from ..data import prepare as preparation
 from ..data import formats, packing, rows, shards, tasks, templates, tokenizers
 from ..errors import Error
@@ -160,7 +161,7 @@ def add_references(run, facts, settings, parts, tell):
             [run.package, *start, "--predict", index["path"], "--outputs", ",".join(wanted.values()),
              "--batch-size", facts["micro_batch"], "-o", output], quiet=True,
         )  # fmt: skip
-        found = shards.map_safetensors(output)
+        found = tensors.Tensors(output).arrays()
         shards.add_columns(index["path"], {column: np.asarray(found[name], np.float32) for column, name in wanted.items()})
         output.unlink()
         index["columns"] = shards.Folder(index["path"]).index["columns"]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`trainc export RUN adapter/` and `trainc export RUN merged/`."""
 
-import argparse
 import json
 import pathlib
 import shutil
 import sys
 import tempfile
 
+from .. import tensors
 from ..errors import Error
-from . import merged, processes, tensors
-from .folder import Run
+from . import merged, processes
+from .folder import Run, command_of_run
 
 HELP = """Writes what a run of `trainc finetune` has trained.
 
@@ -25,15 +25,11 @@ PEFT_TASKS = {"causal-lm": "CAUSAL_LM", "sequence-classification": "SEQ_CLS", "t
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="trainc export", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    made.add_argument("run", metavar="RUN")
+    made = command_of_run("export", HELP)
     made.add_argument("target", metavar="DIR")
     kind = made.add_mutually_exclusive_group()
     kind.add_argument("--adapter", action="store_true")
     kind.add_argument("--merged", action="store_true")
-    made.add_argument("--checkpoint", metavar="DIR", help="a folder of checkpoints, or one of them (default: the newest of the run)")
     made.add_argument("--overwrite", action="store_true", help="DIR may be there already")
     return made
 
@@ -48,9 +44,7 @@ def main(arguments):
     target = pathlib.Path(said.target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())) and not said.overwrite:
         raise Error(f"{target}: is there already; --overwrite replaces it")
-    checkpoint = pathlib.Path(said.checkpoint) if said.checkpoint else run.checkpoints
-    if not checkpoint.exists():
-        raise Error(f"{checkpoint}: there is no checkpoint yet; `trainc finetune --resume {run.path}` trains")
+    checkpoint = run.checkpoint(said.checkpoint)
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = pathlib.Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".tmp", dir=target.parent))
     try:

@@ -10,9 +10,8 @@ import shutil
 
 import numpy as np
 
-from .. import cache
+from .. import cache, tensors
 from ..errors import Error
-from . import tensors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,16 @@ import json
 import pathlib
 
 from ..errors import Error
+from ..files import write_whole
+from ..settings import command_parser
+
+
+def command_of_run(command, text):
+    """The command line of what is done with a run's checkpoint."""
+    made = command_parser(command, text)
+    made.add_argument("run", metavar="RUN")
+    made.add_argument("--checkpoint", metavar="DIR", help="a folder of checkpoints, or one of them (default: the newest of the run)")
+    return made
 
 
 class Run:
@@ -22,6 +32,16 @@ class Run:
         self.summary = self.path / "summary.html"
         self.report = self.path / "memory.json"
         self._facts = self.path / "run.json"
+
+    def checkpoint(self, said):
+        """The one that --checkpoint names, or the folder of them all."""
+        found = pathlib.Path(said) if said else self.checkpoints
+        if not found.exists():
+            raise Error(
+                f"{found}: there is no such folder" if said else
+                f"{found}: there is no checkpoint yet; `trainc finetune --resume {self.path}` trains"
+            )  # fmt: skip
+        return found
 
     @property
     def facts(self):
@@ -44,9 +64,7 @@ class Run:
 
     @facts.setter
     def facts(self, values):
-        from ..data.shards import write_whole
-
-        write_whole(self._facts, (json.dumps({**values, "run": str(self.path)}, indent=1) + "\n").encode())
+        write_whole(self._facts, [(json.dumps({**values, "run": str(self.path)}, indent=1) + "\n").encode()])
 
 
 def _within(value, folder):

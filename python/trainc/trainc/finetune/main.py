@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`trainc finetune FOLDER --data FILE -o RUN`: export, plan, compile, train, evaluate, save."""
 
-import argparse
 import math
 import shlex
 import shutil
@@ -9,7 +8,7 @@ import sys
 import time
 
 from ..errors import Error
-from ..settings import SettingError
+from ..settings import SettingError, command_parser
 from . import data, processes
 from .folder import Run
 from .keys import FINETUNE
@@ -26,10 +25,7 @@ A YAML file (--config) holds the same keys; the command line counts more. docs/f
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="trainc finetune", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        usage="trainc finetune [FOLDER] [--config run.yaml] [OPTION...]",
-    )  # fmt: skip
+    made = command_parser("finetune", HELP, usage="trainc finetune [FOLDER] [--config run.yaml] [OPTION...]")
     made.add_argument("folder", nargs="?", metavar="FOLDER", help="--model")
     made.add_argument("--config", metavar="FILE", help="a YAML file with these keys")
     made.add_argument("--resume", metavar="RUN", help="go on with the run in this folder; needs nothing else")

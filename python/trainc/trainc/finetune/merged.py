@@ -9,8 +9,8 @@ import shutil
 
 import numpy as np
 
+from .. import tensors
 from ..errors import Error
-from . import tensors
 from .exports import weight_files
 
 #: What belongs to a model beside its weights.

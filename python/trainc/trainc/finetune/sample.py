@@ -4,19 +4,14 @@
 Each token is an evaluation of all tokens before it: there is no cache of keys and values. To see what was learnt, not to serve.
 """
 
-import argparse
-import pathlib
 import sys
 
 from ..errors import Error
-from .folder import Run
+from .folder import Run, command_of_run
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="trainc sample", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    made.add_argument("run", metavar="RUN")
+    made = command_of_run("sample", __doc__)
     made.add_argument("--prompt", required=True, metavar="TEXT")
     made.add_argument("--system", metavar="TEXT", help="the system's message, with a chat template")
     made.add_argument("--raw", action="store_true", help="the prompt as it is, without the chat template")
@@ -24,7 +19,6 @@ def parser():
     made.add_argument("--temperature", type=float, default=0.0, metavar="F", help="0: the most likely token (default)")
     made.add_argument("--top-p", type=float, default=1.0, metavar="F", help="of the most likely tokens that have this share together")
     made.add_argument("--seed", type=int, default=0, metavar="N")
-    made.add_argument("--checkpoint", metavar="DIR", help="a folder of checkpoints, or one of them (default: the newest of the run)")
     made.add_argument("--base", action="store_true", help="of the model as it was before training")
     return made
 
@@ -62,7 +56,7 @@ def _session(run, facts, said):
         package = trainrt.Package(run.package)
         session = trainrt.Session(package, weights=facts["weights"])
         if not said.base:
-            session.load(pathlib.Path(said.checkpoint) if said.checkpoint else run.checkpoints)
+            session.load(run.checkpoint(said.checkpoint))
     except trainrt.errors.Error as error:
         raise Error(f"{run.path}: {error}") from None
     if "logits" not in package.outputs and facts["loss"] == "cross-entropy":
