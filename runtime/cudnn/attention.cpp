@@ -255,7 +255,8 @@ private:
                           .set_data_type(fe::DataType_t::FLOAT)
                           .set_dim({call.batch, heads, rows, 1});
     if (call.segmented)
-      attributes.set_stride({heads * rows, 1, heads, 1}).set_ragged_offset(starts(Stats));
+      attributes.set_stride({call.statsHeads * rows, 1, call.statsHeads, 1})
+          .set_ragged_offset(starts(Stats));
     else
       attributes.set_stride({heads * rows, rows, 1, 1});
     return attributes;

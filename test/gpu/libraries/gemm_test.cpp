@@ -62,7 +62,8 @@ void setSizes(Case &test) {
 GemmCall matrices(Kind kind, int64_t m, int64_t n, int64_t k, bool columnA = false,
                   bool columnB = false, bool columnC = false, int64_t pad = 0) {
   GemmCall call;
-  call.dtype = kind.dtype, call.tf32 = kind.tf32, call.wide = kind.wide;
+  call.dtype = kind.dtype, call.tf32 = kind.tf32;
+  call.resultType = kind.wide ? DType::F32 : kind.dtype;
   call.m = m, call.n = n, call.k = k;
   call.aM = columnA ? 1 : k + pad, call.aK = columnA ? m + pad : 1;
   call.bK = columnB ? 1 : n + pad, call.bN = columnB ? k + pad : 1;
@@ -141,8 +142,8 @@ double bound(const GemmCall &call, double expected, double size) {
   double error = 2 * double(call.k + 4) * sums * size;
   if (call.tf32)
     error += std::ldexp(size, -9); // each operand loses up to 2^-10 of itself
-  error += unitRoundoff(call.resultType()) * std::fabs(expected);
-  return error + (call.resultType() == DType::F16 ? std::ldexp(1, -25) : 0);
+  error += unitRoundoff(call.resultType) * std::fabs(expected);
+  return error + (call.resultType == DType::F16 ? std::ldexp(1, -25) : 0);
 }
 
 void run(Device &device, Blas &blas, Case test) {
@@ -150,7 +151,7 @@ void run(Device &device, Blas &blas, Case test) {
   GemmCall &call = test.call;
   std::mt19937 random(unsigned(test.sizeA * 31 + test.sizeC));
   Array a(device, call.dtype, test.sizeA), b(device, call.dtype, test.sizeB),
-      c(device, call.resultType(), test.sizeC);
+      c(device, call.resultType, test.sizeC);
   a.fill(random);
   b.fill(random);
   if (call.beta == 0) // then C is not read
@@ -179,7 +180,7 @@ void run(Device &device, Blas &blas, Case test) {
     written[at] = true;
   });
   bool untouched = true;
-  size_t bytes = sizeOf(call.resultType());
+  size_t bytes = sizeOf(call.resultType);
   for (size_t i = 0; i < test.sizeC; ++i)
     untouched &= written[i] || std::memcmp(&before[i * bytes], &after[i * bytes], bytes) == 0;
   check(worst <= 1, test.name, "error is " + std::to_string(worst) + " of its bound");

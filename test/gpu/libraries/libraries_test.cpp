@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// gpu-libraries-test [gemm|attention|segments] [test|time]: the runtime's use of cuBLASLt and cuDNN
-// on a device. All parts by default. Ends with "N passed, N failed".
+// gpu-libraries-test [gemm|attention|segments|workspace] [test|time]: the runtime's use of cuBLASLt
+// and cuDNN on a device. All parts by default. Ends with "N passed, N failed".
 
 #include "device.h"
 #include "tests.h"
@@ -10,20 +10,22 @@
 
 int main(int argc, char **argv) {
   using namespace trainrt::cuda::test;
-  bool gemm = true, attention = true, segments = true, test = true, time = true;
+  bool gemm = true, attention = true, segments = true, workspace = true, test = true, time = true;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "gemm") == 0)
-      attention = segments = false;
+      attention = segments = workspace = false;
     else if (std::strcmp(argv[i], "attention") == 0)
-      gemm = segments = false;
+      gemm = segments = workspace = false;
     else if (std::strcmp(argv[i], "segments") == 0)
-      gemm = attention = false;
+      gemm = attention = workspace = false;
+    else if (std::strcmp(argv[i], "workspace") == 0)
+      gemm = attention = segments = false;
     else if (std::strcmp(argv[i], "test") == 0)
       time = false;
     else if (std::strcmp(argv[i], "time") == 0)
       test = false;
     else {
-      std::fprintf(stderr, "usage: %s [gemm|attention|segments] [test|time]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [gemm|attention|segments|workspace] [test|time]\n", argv[0]);
       return 2;
     }
   }
@@ -35,6 +37,8 @@ int main(int argc, char **argv) {
     testAttention(device);
   if (segments && test)
     testSegments(device);
+  if (workspace && test)
+    testWorkspaces(device);
   if (gemm && time)
     timeGemms(device);
   if (attention && time)

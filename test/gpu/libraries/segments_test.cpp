@@ -356,6 +356,15 @@ std::vector<Case> cases() {
       test.longest = 40, test.causal = causal, test.rest = 400;
     }
     {
+      // More gradients of scores than one call of cuDNN is to keep.
+      Case &test = add("parts of segments" + suffix, {37, 200, 64, 0, 5});
+      test.longest = 2048, test.heads = test.kvHeads = 8, test.causal = causal, test.rest = 300;
+    }
+    {
+      Case &test = add("parts of heads" + suffix, {37, 300});
+      test.longest = 8192, test.heads = 16, test.kvHeads = 4, test.causal = causal;
+    }
+    {
       Case &test = add("single rows" + suffix, {1, 1, 1});
       test.causal = causal;
     }

@@ -13,6 +13,7 @@ void testAttention(Device &device);
 void timeAttentions(Device &device);
 void testSegments(Device &device);
 void timeSegments(Device &device);
+void testWorkspaces(Device &device);
 
 } // namespace trainrt::cuda::test
 

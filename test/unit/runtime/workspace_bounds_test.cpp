@@ -42,9 +42,48 @@ TEST(WorkspaceBounds, PartsOfBatchThenOfHeads) {
   EXPECT_EQ(parts.heads, 1);
 }
 
+AttentionSizes segments(int64_t number, int64_t heads, int64_t kvHeads, int64_t longest) {
+  AttentionSizes sizes = backward(number, heads, kvHeads, longest, 128);
+  sizes.segmented = true;
+  return sizes;
+}
+
+TEST(WorkspaceBounds, PartsOfSegments) {
+  // A micro-batch of an 8B model, packed: a segment at a time.
+  AttentionParts parts = attentionParts(segments(4, 32, 8, 2048));
+  EXPECT_EQ(parts.batches, 4);
+  EXPECT_EQ(parts.batch, 1);
+  EXPECT_EQ(parts.heads, 1);
+  EXPECT_LT(attentionWorkspaceLimit(segments(4, 32, 8, 2048)), int64_t(310) << 20);
+  // Eleven, of which three fit: the last part begins before the one before it ends.
+  parts = attentionParts(segments(11, 32, 8, 1024));
+  EXPECT_EQ(parts.batches, 3);
+  EXPECT_EQ(parts.batch, 4);
+  parts = attentionParts(segments(64, 12, 12, 256));
+  EXPECT_EQ(parts.batches, 1);
+  EXPECT_EQ(parts.batch, 64);
+}
+
+TEST(WorkspaceBounds, PartsOfHeadsOfSegments) {
+  AttentionParts parts = attentionParts(segments(2, 32, 8, 8192));
+  EXPECT_EQ(parts.batches, 2);
+  EXPECT_EQ(parts.heads, 8);
+  // Statistics of a part begin at 16 bytes: four heads at least, or none would do.
+  EXPECT_EQ(attentionParts(segments(1, 16, 16, 8192)).heads, 4);
+  EXPECT_EQ(attentionParts(segments(1, 6, 3, 8192)).heads, 1);
+  AttentionSizes dropped = segments(4, 32, 8, 2048);
+  dropped.dropout = true;
+  EXPECT_EQ(attentionParts(dropped).batches, 1);
+  EXPECT_EQ(attentionParts(dropped).batch, 4);
+}
+
 TEST(WorkspaceBounds, PartsNeedLess) {
   for (int64_t rows : {128, 512, 2048, 8192})
-    EXPECT_LT(attentionWorkspaceLimit(backward(8, 32, 8, rows, 128)), int64_t(800) << 20) << rows;
+    for (bool segmented : {false, true}) {
+      AttentionSizes sizes = backward(8, 32, 8, rows, 128);
+      sizes.segmented = segmented;
+      EXPECT_LT(attentionWorkspaceLimit(sizes), int64_t(800) << 20) << rows;
+    }
 }
 
 } // namespace

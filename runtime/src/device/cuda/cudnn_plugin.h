@@ -16,14 +16,14 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file; both sides compare it. */
-#define TRAINRT_CUDNN_PLUGIN_ABI 2
+#define TRAINRT_CUDNN_PLUGIN_ABI 3
 /* The plugin's only symbol, a TrainrtCudnnEntry. */
 #define TRAINRT_CUDNN_PLUGIN_ENTRY "trainrt_cudnn_plugin"
 
 /* One fused attention; the fields are those of trainrt::cuda::AttentionCall. Only numbers of 8
  * bytes, no padding: the bytes of a description identify it. Where it is `segmented`, `batch` is
- * the number of segments, the rows are those of the longest one, and strides of the batch mean
- * nothing. */
+ * the number of segments, the rows are those of the longest one, strides of the batch mean nothing,
+ * and the statistics have rows of `statsHeads` heads, of which those of the call are some. */
 typedef struct TrainrtCudnnAttention {
   int64_t backward;
   int64_t bf16; /* else f16 */
@@ -31,7 +31,7 @@ typedef struct TrainrtCudnnAttention {
   int64_t q[3], k[3], v[3], o[3], dO[3], dQ[3], dK[3], dV[3];
   int64_t bias[4];
   int64_t biasType; /* 0: none, 1: f32, 2: the operands' type */
-  int64_t causal, segmented;
+  int64_t causal, segmented, statsHeads;
   double scale, dropout;
 } TrainrtCudnnAttention;
 

@@ -66,6 +66,7 @@ TrainrtCudnnAttention translate(const AttentionCall &call) {
   if (call.segments) {
     out.segmented = 1;
     out.batch = call.segments;
+    out.statsHeads = call.statsHeads ? call.statsHeads : call.heads;
     // There is no backward of one row.
     out.queryRows = out.keyRows = std::max<int64_t>(call.longest, 2);
     for (auto *strides : {&out.q, &out.k, &out.v, &out.o, &out.dO, &out.dQ, &out.dK, &out.dV})
@@ -166,14 +167,20 @@ private:
   TrainrtCudnnPlan *plan;
 };
 
-/// A call with its plan. With segments its workspace begins with their tables.
+/// A call with its plan. With segments its workspace begins with their tables, those of one part
+/// after the other.
 class Plan final : public AttentionPlan {
 public:
   /// The plan is that of one of the parts.
   Plan(const AttentionCall &call, const AttentionParts &parts,
        std::shared_ptr<const PluginPlan> plan, const SegmentKernel *kernel)
-      : call(call), parts(parts), plan(std::move(plan)), kernel(kernel),
-        tableBytes(kernel ? SegmentKernel::tableBytes(call) : 0) {}
+      : call(call), parts(parts), plan(std::move(plan)), kernel(kernel) {
+    if (kernel) {
+      this->call.segments = parts.batch;
+      tableBytes = SegmentKernel::tableBytes(this->call);
+    }
+    lastBatch = (kernel ? call.segments : call.batch) - parts.batch;
+  }
 
   uint64_t workspaceBytes() const override { return tableBytes + plan->workspaceBytes(); }
   Status enqueue(StreamHandle stream, const AttentionOperands &operands,
@@ -181,20 +188,28 @@ public:
     if (workspace.bytes < workspaceBytes())
       return fail(Code::Internal, "an attention needs ", workspaceBytes(),
                   " bytes of workspace and got ", workspace.bytes);
-    SegmentTables tables;
-    if (kernel)
-      TRAINRT_TRY(kernel->enqueue(stream, call, operands, workspace.address, tables));
-    for (int64_t batch = 0; batch < parts.batches; ++batch)
+    for (int64_t number = 0; number < parts.batches; ++number) {
+      // The last part clears what is behind the segments.
+      const int64_t batch = std::min(number * parts.batch, lastBatch);
+      SegmentTables tables;
+      if (kernel) {
+        AttentionOperands some = operands;
+        some.segments += DeviceAddress(batch * 4);
+        TRAINRT_TRY(kernel->enqueue(stream, call, some, workspace.address,
+                                    /*clears=*/number + 1 == parts.batches, tables));
+      }
       for (int64_t head = 0; head < parts.heads; ++head)
         TRAINRT_TRY(plan->enqueue(stream, part(operands, batch, head), tables,
                                   workspace.address + tableBytes));
+    }
     return {};
   }
 
 private:
-  /// The operands from the first sample and the first head of a part on.
-  AttentionOperands part(const AttentionOperands &all, int64_t batchPart, int64_t headPart) const {
-    const int64_t batch = batchPart * (call.batch / parts.batches);
+  /// The operands from a sample and the first head of a part on; where segments begin is in tables.
+  AttentionOperands part(const AttentionOperands &all, int64_t batch, int64_t headPart) const {
+    if (kernel)
+      batch = 0;
     const int64_t head = headPart * (call.heads / parts.heads);
     const int64_t kvHead = headPart * (call.kvHeads / parts.heads);
     const int64_t bytes = int64_t(sizeOf(call.dtype));
@@ -212,22 +227,25 @@ private:
     move(some.dK, call.dK, kvHead, bytes);
     move(some.dV, call.dV, kvHead, bytes);
     move(some.bias, call.bias, head, int64_t(sizeOf(call.biasDtype)));
-    const int64_t stats[2] = {call.heads * call.queryRows, call.queryRows};
+    const int64_t stats[2] = {call.heads * call.queryRows, kernel ? 1 : call.queryRows};
     move(some.stats, stats, head, 4);
     return some;
   }
 
-  const AttentionCall call;
+  /// Of segments those of a part.
+  AttentionCall call;
   const AttentionParts parts;
   std::shared_ptr<const PluginPlan> plan;
   const SegmentKernel *kernel;
-  uint64_t tableBytes;
+  uint64_t tableBytes = 0;
+  /// Where the last part begins.
+  int64_t lastBatch;
 };
 
 /// What stands before a stored plan, after which follow 16 digits, the plan's checksum: what it is
 /// a plan of.
 std::string storedHeader(const std::string &identity, const TrainrtCudnnAttention &attention) {
-  std::string header = "trainrt attention plan 3\n" + identity + "\n";
+  std::string header = "trainrt attention plan 4\n" + identity + "\n";
   header.append(reinterpret_cast<const char *>(&attention), sizeof attention);
   return header;
 }
@@ -418,11 +436,14 @@ Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const Attention
       TRAINRT_TRY(SegmentKernel::load(impl->segmentKernel));
     kernel = impl->segmentKernel.get();
   }
-  const AttentionParts parts = attentionParts(
-      {call.batch, call.heads, call.kvHeads, call.queryRows, call.keyRows, call.keyColumns,
-       call.valueColumns, call.backward, call.segments != 0, call.dropout > 0});
+  const AttentionParts parts = attentionParts(sizesOf(call));
   AttentionCall part = call;
-  part.batch /= parts.batches;
+  if (call.segments) {
+    part.segments = parts.batch;
+    part.statsHeads = call.heads;
+  } else {
+    part.batch = parts.batch;
+  }
   part.heads /= parts.heads;
   part.kvHeads /= parts.heads;
   std::shared_ptr<const PluginPlan> found;

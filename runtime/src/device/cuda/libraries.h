@@ -67,8 +67,24 @@ struct AttentionCall {
   /// Not 0: the batch is 1, and the rows (as many of q as of k) are these segments, of at most
   /// `longest` rows, and a rest.
   int64_t segments = 0, longest = 0;
+  /// Of segments: how many heads the statistics have, if those of the call are some of them.
+  int64_t statsHeads = 0;
   bool operator==(const AttentionCall &) const = default;
 };
+
+inline AttentionSizes sizesOf(const AttentionCall &call) {
+  const bool segmented = call.segments != 0;
+  return {segmented ? call.segments : call.batch,
+          call.heads,
+          call.kvHeads,
+          segmented ? call.longest : call.queryRows,
+          segmented ? call.longest : call.keyRows,
+          call.keyColumns,
+          call.valueColumns,
+          call.backward,
+          segmented,
+          call.dropout > 0};
+}
 
 /// Addresses of an AttentionCall's operands; 0 where it has none. `stats`, `seed` and `segments`
 /// (the offsets) as in program.fbs.

@@ -193,7 +193,7 @@ uint64_t SegmentKernel::tableBytes(const AttentionCall &call) {
 
 Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
                               const AttentionOperands &operands, DeviceAddress memory,
-                              SegmentTables &tables) const {
+                              bool clears, SegmentTables &tables) const {
   const RowStrides strides(call);
   Job job;
   job.offsets = operands.segments;
@@ -216,11 +216,11 @@ Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
       columns *= std::exchange(heads, 1);
     job.tasks[count++] = {address, of[2] * size, of[1] * size, heads, columns * size / 4};
   };
-  if (call.backward) {
+  if (clears && call.backward) {
     clear(operands.dQ, call.dQ, call.heads, call.keyColumns);
     clear(operands.dK, call.dK, call.kvHeads, call.keyColumns);
     clear(operands.dV, call.dV, call.kvHeads, call.valueColumns);
-  } else {
+  } else if (clears) {
     clear(operands.o, call.o, call.heads, call.valueColumns);
     if (operands.stats)
       job.tasks[count++] = {operands.stats, call.heads * 4, 0, 1, call.heads};

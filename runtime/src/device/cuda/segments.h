@@ -32,9 +32,10 @@ public:
 
   /// What the tables of a call take of its workspace, a multiple of 256.
   static uint64_t tableBytes(const AttentionCall &call);
-  /// Enqueues the making of the tables at `memory` and the zeros.
+  /// Enqueues the making of the tables at `memory` and, where the call has the last segments, the
+  /// zeros.
   Status enqueue(StreamHandle stream, const AttentionCall &call, const AttentionOperands &operands,
-                 DeviceAddress memory, SegmentTables &tables) const;
+                 DeviceAddress memory, bool clears, SegmentTables &tables) const;
 
 private:
   explicit SegmentKernel(const Driver &driver) : driver(driver) {}

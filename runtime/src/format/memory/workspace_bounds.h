@@ -26,27 +26,41 @@ inline constexpr int64_t attentionScoreBytes(const AttentionSizes &s) {
   return s.batch * s.heads * tiled(s.rows, 64) * tiled(s.keys, 128) * 2;
 }
 
-/// In how many calls an attention is done, each of `batch / batches` samples and, of one sample,
-/// `kvHeads / heads` of the heads of k and v. Gradients of scores are why; dropout's random numbers
-/// are for all of them at once.
+/// In how many calls an attention is done, each of `batch` samples (of the last ones of fewer, some
+/// are those of the call before, too, which only segments may) and, of one sample, `kvHeads / heads`
+/// of the heads of k and v. Gradients of scores are why; dropout's random numbers are for all of
+/// them at once.
 struct AttentionParts {
-  int64_t batches = 1, heads = 1;
+  int64_t batches = 1, heads = 1, batch = 0;
 };
 inline constexpr AttentionParts attentionParts(AttentionSizes s) {
   constexpr int64_t most = int64_t(256) << 20;
-  AttentionParts parts;
-  if (!s.backward || s.segmented || s.dropout)
+  AttentionParts parts{1, 1, s.batch};
+  if (!s.backward || s.dropout)
     return parts;
-  auto fewest = [&](int64_t extent) {
-    for (int64_t count = 1; count < extent; ++count)
-      if (extent % count == 0 && attentionScoreBytes(s) / count <= most)
-        return count;
-    return extent;
+  auto fewest = [&](int64_t extent, auto fits) {
+    int64_t found = 1;
+    for (int64_t count = 1; count <= extent && attentionScoreBytes(s) / found > most; ++count)
+      if (extent % count == 0 && fits(count))
+        found = count;
+    return found;
   };
-  parts.batches = fewest(s.batch);
-  s.batch /= parts.batches;
+  if (s.segmented) {
+    // What is computed twice gives the same: any number of parts will do.
+    const int64_t each = std::max<int64_t>(attentionScoreBytes(s) / s.batch, 1);
+    const int64_t fit = std::clamp<int64_t>(most / each, 1, s.batch);
+    parts.batches = (s.batch + fit - 1) / fit;
+    parts.batch = (s.batch + parts.batches - 1) / parts.batches;
+  } else {
+    parts.batches = fewest(s.batch, [](int64_t) { return true; });
+    parts.batch = s.batch / parts.batches;
+  }
+  s.batch = parts.batch;
+  // Statistics of segments have their heads side by side: those of a part begin at 16 bytes.
   if (s.batch == 1)
-    parts.heads = fewest(s.kvHeads);
+    parts.heads = fewest(s.kvHeads, [&](int64_t count) {
+      return !s.segmented || s.heads / count % 4 == 0;
+    });
   return parts;
 }
 
@@ -57,7 +71,7 @@ inline constexpr int64_t attentionWorkspaceLimit(AttentionSizes s) {
   if (!s.backward)
     return fixed;
   const AttentionParts parts = attentionParts(s);
-  s.batch /= parts.batches;
+  s.batch = parts.batch;
   s.heads /= parts.heads;
   s.kvHeads /= parts.heads;
   const int64_t rows = (s.rows + tile - 1) / tile * tile, keys = (s.keys + tile - 1) / tile * tile;

@@ -2,7 +2,6 @@
 // Attention by cuDNN, or over short segments by the runtime's own kernels.
 
 #include "device/cuda/commands/device_command.h"
-#include "format/memory/workspace_bounds.h"
 
 namespace trainrt::cuda {
 
@@ -75,15 +74,7 @@ Status prepareOnDevice(const AttentionView &step, DeviceContext &context,
 }
 
 template <> int64_t workspaceLimit(const AttentionView &step) {
-  AttentionSizes sizes = {step.batch(),        step.heads(),     step.keyHeads(),
-                          step.rows(),         step.keyRows(),   step.columns(),
-                          step.valueColumns(), step.op.backward, step.op.segmented,
-                          step.op.dropout > 0};
-  if (sizes.segmented) {
-    sizes.batch = step.segments();
-    sizes.rows = sizes.keys = step.longest();
-  }
-  return attentionWorkspaceLimit(sizes);
+  return attentionWorkspaceLimit(sizesOf(callOf(step)));
 }
 
 } // namespace trainrt::cuda
