@@ -4,6 +4,7 @@
 What PyTorch, transformers, PEFT and TRL say of the results is in torch_finetune.py.
 """
 
+import argparse
 import contextlib
 import io
 import json
@@ -279,6 +280,47 @@ def dispatcher():
     assert loaded.stdout == "[]\n", loaded
 
 
-for check in (adapters, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
+def cached():
+    """Neither tokens nor packages are made twice of the same, and what has changed is."""
+    from trainc import compiler
+    from trainc.data import tokenizers
+    from trainc.finetune import plan
+    from trainc.finetune.folder import Run
+    from trainc.finetune.keys import FINETUNE
+
+    def forbidden(*arguments, **named):
+        raise AssertionError("made again")
+
+    kept = tokenizers.load, compiler.run
+    tokenizers.load = forbidden
+    try:
+        _, err = run("finetune", *common, "--eval", held, "--lora", "r=4,alpha=8", "--dry-run", "-o", folder / "again")
+        assert "tokens: " in err, err
+    finally:
+        tokenizers.load = kept[0]
+    for name in ("index.json", "shard-00000.safetensors"):
+        assert (folder / "again" / "data" / "train" / name).read_bytes() == (folder / "run" / "data" / "train" / name).read_bytes()
+    changed = tiny.write(folder / "changed.jsonl", tiny.chats(12, 5, most=2))
+    run("finetune", *common, "--data", changed, "--dry-run", "-o", folder / "changed")
+    assert json.loads((folder / "changed" / "data" / "train" / "index.json").read_text())["rows"] == 12
+    settings = FINETUNE.resolve(argparse.Namespace(**{key.field: None for key in FINETUNE.keys.values()}), None)
+    settings = settings.with_(target="cpu:x86-64-v3", batch_size=2, lora="r=2,alpha=4")
+    there = Run(folder / "again")
+    first, bytes_of = plan.make(there, settings, [], {"seq": 16}, print), there.package.read_bytes()
+    compiler.run = forbidden
+    try:
+        there.package.unlink()
+        assert plan.make(there, settings, [], {"seq": 16}, print) == first and there.package.read_bytes() == bytes_of
+        try:
+            plan.make(there, settings.with_(lr=0.5), [], {"seq": 16}, print)
+        except AssertionError:
+            pass
+        else:
+            raise SystemExit("another learning rate is another package")
+    finally:
+        compiler.run = kept[1]
+
+
+for check in (adapters, cached, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
     check()
     print(check.__name__, flush=True)

@@ -8,6 +8,7 @@ than `TRAINC_CACHE_SIZE` bytes (default 8 GiB).
 import contextlib
 import errno
 import hashlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -36,6 +37,18 @@ def key(*parts):
         data = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True, default=str).encode()
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:32]
+
+
+def versions(*names):
+    """Of packages, None where one is absent."""
+
+    def version(name):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    return [version(name) for name in names]
 
 
 def hash_file(path):
@@ -96,9 +109,12 @@ def _trim(root, keep, limit):
 
 
 def share(entry, folder):
-    """The files of an entry in another folder, without another copy of them."""
+    """The files of an entry in another folder, without another copy of them where both are on one file system."""
     for file in entry.iterdir():
-        os.link(file, folder / file.name)
+        try:
+            os.link(file, folder / file.name)
+        except OSError:
+            shutil.copyfile(file, folder / file.name)
 
 
 def get(name, make, check=lambda folder: None):

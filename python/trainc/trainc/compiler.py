@@ -3,6 +3,7 @@
 
 import collections.abc
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -124,6 +125,18 @@ def version():
     program = os.path.realpath(compiler())
     status = os.stat(program)
     return f"{program} {status.st_size} {status.st_mtime_ns}"
+
+
+def machine():
+    """What `--target auto` depends on."""
+    found = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
+    found += sorted(str(path) for path in pathlib.Path("/dev").glob("nvidia[0-9]*"))
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        found.append(next((line for line in text.splitlines() if line.startswith("flags")), ""))
+    except OSError:
+        pass
+    return found
 
 
 def warn(line):

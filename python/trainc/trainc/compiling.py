@@ -4,7 +4,6 @@
 import collections.abc
 import functools
 import hashlib
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -157,7 +156,7 @@ class _Making:
             log = _build(model.resolve(), folder / "model.tpk", self.options, self._tell, self._kernels)
             (folder / "log.txt").write_text("\n".join(log))
 
-        target = _machine() if self.options.get("target", "auto") == "auto" else ""
+        target = compiler.machine() if self.options.get("target", "auto") == "auto" else ""
         key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
         package = self._folder(make, lambda: key) / "model.tpk"
         return self._opened or package
@@ -191,7 +190,7 @@ class _Making:
         options = dict(self.options)
         key = lambda: (  # noqa: E731
             "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else _describe_batch(module, other), options, compiler.version(), _machine(),
+            None if other is None else _describe_batch(module, other), options, compiler.version(), compiler.machine(),
         )  # fmt: skip
         entry = self._folder(make, key, ("exported.json", "model.onnx"))
         self.model = entry / "model.onnx"
@@ -211,31 +210,11 @@ def _content(model):
     return files
 
 
-def _machine():
-    """What `--target auto` depends on."""
-    found = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
-    found += sorted(str(path) for path in pathlib.Path("/dev").glob("nvidia[0-9]*"))
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-        found.append(next((line for line in text.splitlines() if line.startswith("flags")), ""))
-    except OSError:
-        pass
-    return found
-
-
 def _describe_batch(module, example):
     from .inputs import as_constants, as_inputs
 
     described = {name: [str(t.dtype), list(t.shape)] for name, t in as_inputs(module, example).items()}
     return [described, as_constants(module, example)]
-
-
-@functools.cache
-def _version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 _sources = {}
@@ -321,5 +300,5 @@ def describe(module):
     parts.append(own)
     # Which of these are loaded depends on what was done before.
     parts.append(sorted((path.name, _source(str(path))) for path in pathlib.Path(_HERE).glob("*.py")))
-    parts.append([_version(name) for name in ("torch", "onnx", "onnxscript", "onnx-ir", "transformers")])
+    parts.append(cache.versions("torch", "onnx", "onnxscript", "onnx-ir", "transformers"))
     return json.loads(json.dumps(parts, default=str))

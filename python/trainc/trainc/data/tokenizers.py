@@ -7,7 +7,11 @@ import logging
 import os
 import pathlib
 
+from .. import cache
 from ..errors import Error
+
+#: What a tokenizer and the longest row are read from, where it is a folder.
+_FILES = ("*.json", "*.jinja", "*.model", "*.txt", "additional_chat_templates/*")
 
 
 def load(name):
@@ -35,6 +39,35 @@ def load(name):
     tokenizer.model_max_length = int(1e30)
     tokenizer.init_kwargs["trainc_limit"] = limit if isinstance(limit, int) and limit < 10**9 else None
     return tokenizer
+
+
+class Known:
+    """What a run asks of a tokenizer, from the cache: loading one takes seconds, as it imports PyTorch. `real()` loads it."""
+
+    def __init__(self, name):
+        self.name_or_path, self._loaded = name, None
+        folder = pathlib.Path(name)
+        #: Names its content; None: of the hub.
+        self.key = None
+        if folder.is_dir():
+            files = {str(path.relative_to(folder)): cache.hash_file(path) for glob in _FILES for path in folder.glob(glob) if path.is_file()}
+            self.key = cache.key("tokenizer", files, cache.versions("transformers", "tokenizers"))
+            entry, _ = cache.get(self.key, lambda entry: (entry / "facts.json").write_text(json.dumps(self._facts())))
+            facts = json.loads((entry / "facts.json").read_text())
+        else:
+            facts = self._facts()
+        self.largest, self.pad, self.chat_template = facts["largest"], facts["pad"], facts["chat_template"]
+
+    def _facts(self):
+        tokenizer = self.real()
+        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+        largest = max(tokenizer.get_vocab().values(), default=-1)
+        return {"largest": largest, "pad": pad, "chat_template": tokenizer.chat_template}
+
+    def real(self):
+        if self._loaded is None:
+            self._loaded = load(self.name_or_path)
+        return self._loaded
 
 
 def describe(tokenizer):

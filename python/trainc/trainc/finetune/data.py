@@ -7,10 +7,14 @@ import shutil
 
 import numpy as np
 
-from .. import tensors
+from .. import cache, tensors
 from ..data import prepare as preparation
+from ..data.keys import ROWS
 from ..data import formats, packing, rows, shards, tasks, templates, tokenizers
 from ..errors import Error
+
+#: Bytes of files whose rows are kept in the cache as tokens.
+_CACHED = 1 << 30
 
 
 def check_vocabulary(tokenizer, base):
@@ -20,10 +24,9 @@ def check_vocabulary(tokenizer, base):
     except ValueError as error:
         raise Error(f"{base / 'config.json'}: no JSON: {error}") from None
     known = config.get("text_config", config).get("vocab_size")
-    largest = max(tokenizer.get_vocab().values(), default=-1)
-    if known and largest >= known:
+    if known and tokenizer.largest >= known:
         raise Error(
-            f"the tokenizer of {tokenizer.name_or_path} has token {largest}, and the model in {base} knows {known:,}: it is "
+            f"the tokenizer of {tokenizer.name_or_path} has token {tokenizer.largest}, and the model in {base} knows {known:,}: it is "
             "the tokenizer of another model"
         )
 
@@ -41,11 +44,11 @@ def prepare(run, settings, tokenizer, tell):
         if not paths:
             continue
         if is_folder(paths):
-            index = _read(pathlib.Path(paths[0]), settings, tokenizer)
+            index = _read(pathlib.Path(paths[0]), settings, tokenizer.real())
             path = pathlib.Path(paths[0]).resolve()
         else:
             path = run.data / part
-            index = preparation.prepare(paths, settings, path, tokenizer, tell)
+            index = _tokenize(paths, settings, path, tokenizer, tell)
             tell(preparation.report_text(index, path))
         parts[part] = {**index, "path": str(path)}
         # What the training rows decide holds for the others.
@@ -57,6 +60,37 @@ def prepare(run, settings, tokenizer, tell):
         if different := sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)):
             raise Error(f"--data and --eval are folders of different kinds: '{different[0]}' is not the same in both")
     return settings, parts
+
+
+def _tokenize(paths, settings, output, tokenizer, tell):
+    """Writes the folder `output`, or finds its content in the cache; returns its index."""
+    files = [pathlib.Path(path) for path in rows.expand(paths)]
+    # Columns are added to those of some losses; and what takes long to read again is not kept twice.
+    if tokenizer.key is None or settings.loss in REFERENCES or sum(file.stat().st_size for file in files) > _CACHED:
+        return preparation.prepare(paths, settings, output, tokenizer.real(), tell)
+    sources = [cache.hash_file(source) for source in sorted(pathlib.Path(preparation.__file__).parent.glob("*.py"))]
+    said = {name: getattr(settings, name) for name in (key.field for key in ROWS)}
+    template = settings.chat_template
+    if template and pathlib.Path(template).is_file():
+        template = cache.hash_file(template)
+    key = cache.key(
+        "rows", [[str(file.resolve()), cache.hash_file(file)] for file in files], said, template, tokenizer.key, sources,
+        cache.versions("datasets", "jinja2", "numpy"),
+    )  # fmt: skip
+
+    def make(entry):
+        told = []
+        preparation.prepare(paths, settings, entry / "rows", tokenizer.real(), lambda line: (told.append(line), tell(line)))
+        (entry / "told.json").write_text(json.dumps(told))
+
+    entry, known = cache.get(key, make)
+    if known:
+        for line in json.loads((entry / "told.json").read_text()):
+            tell(line)
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    cache.share(entry / "rows", output)
+    return shards.Folder(output).index
 
 
 def _kinds(columns):
@@ -91,8 +125,7 @@ def export_options(settings, train, tokenizer):
     }  # fmt: skip
     if train.get("label_names"):
         options.update(labels=train["label_names"], scores=train["label_names"] == ["score"])
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    options["pad"] = pad
+    options["pad"] = tokenizer.pad
     if settings.loss != "cross-entropy":
         options["loss_options"] = loss_options(settings)
     return options

@@ -3,7 +3,6 @@
 
 import dataclasses
 import functools
-import importlib.metadata
 import json
 import pathlib
 import shutil
@@ -54,19 +53,12 @@ def _headers(folder):
             for path in weight_files(folder)]  # fmt: skip
 
 
-def _version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def of_model(folder, options, tell):
     """The graph of a model's folder, with weights absent; options: of pretrained.export."""
     sources = [cache.hash_file(pathlib.Path(__file__).parents[1] / name) for name in ("pretrained.py", "preferences.py")]
     key = cache.key(
         "pretrained", json.loads((folder / "config.json").read_text()), _headers(folder), options, sources,
-        [_version(name) for name in ("torch", "transformers", "onnxscript", "onnx-ir")],
+        cache.versions("torch", "transformers", "onnxscript", "onnx-ir"),
     )  # fmt: skip
 
     def make(entry):

@@ -88,7 +88,7 @@ def start(run, settings, dry):
     )  # fmt: skip
 
     base = exports.locate(settings.model)
-    tokenizer = tokenizers.load(settings.tokenizer or str(base))
+    tokenizer = tokenizers.Known(settings.tokenizer or str(base))
     data.check_vocabulary(tokenizer, base)
     run.path.mkdir(parents=True, exist_ok=True)
     settings, parts = data.prepare(run, settings, tokenizer, tell)

@@ -2,8 +2,10 @@
 """Compiles the graph for the memory at hand: how many rows at once, how long, and what is computed again or waits on the host."""
 
 import dataclasses
+import json
 import re
 import shlex
+import shutil
 
 from .. import cache, compiler
 from ..errors import CompileError, Error
@@ -88,7 +90,33 @@ def divisor(number, most):
 
 
 def make(run, settings, fresh, lengths, tell):
-    """Compiles the run's package; returns the Plan. NoRoom: nothing fits into --memory."""
+    """The run's package, compiled or from the cache; returns the Plan. NoRoom: nothing fits into --memory."""
+    if settings.graph:  # whose weights may be anywhere
+        return _make(run, settings, fresh, lengths, tell)
+    said = [getattr(settings, name) for name in ("batch_size", "micro_batch", "memory", "recompute", "offload", "threads")]
+    key = cache.key(
+        "plan", cache.hash_file(run.graph), options_of(settings, fresh, lengths), lengths, said, target_of(settings),
+        compiler.version(), compiler.machine(), cache.hash_file(__file__),
+    )  # fmt: skip
+
+    def compile_into(entry):
+        told = []
+        plan = _make(run, settings, fresh, lengths, lambda line: (told.append(line), tell(line)))
+        shutil.copyfile(run.package, entry / run.package.name)
+        shutil.copyfile(run.report, entry / run.report.name)
+        (entry / "plan.json").write_text(json.dumps({"told": told, "plan": dataclasses.asdict(plan)}))
+
+    entry, known = cache.get(key, compile_into)
+    stored = json.loads((entry / "plan.json").read_text())
+    if known:
+        for line in stored["told"]:
+            tell(line)
+        shutil.copyfile(entry / run.package.name, run.package)
+        shutil.copyfile(entry / run.report.name, run.report)
+    return Plan(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored["plan"].items()})
+
+
+def _make(run, settings, fresh, lengths, tell):
     rows = settings.batch_size
     if settings.micro_batch and rows % settings.micro_batch:
         raise Error(f"micro-batch {settings.micro_batch} does not divide batch-size {rows}")
