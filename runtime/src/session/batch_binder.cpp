@@ -3,10 +3,13 @@
 
 #include "session/batch_binder.h"
 
+#include <cassert>
+
 namespace trainrt {
 
 namespace {
 /// Whether values decide how a batch is run.
+/// Then facts about values are worth remembering, and counts may be given.
 bool hasFacts(const Function &function) {
   return !function.batchCounts.empty() || !function.variants.empty();
 }
@@ -14,11 +17,14 @@ bool hasFacts(const Function &function) {
 
 Status BatchBinder::bind(const Function &function, const Batch &batch, BindOptions options,
                          BoundBatch &into) const {
+  // A batch may lie in the device's memory.
   if (!device->isHost())
     options.locate = [this](ArrayView &array) { return device->locate(array); };
   std::vector<int64_t> given;
+  // What an earlier check has found out of the same arrays.
   if (hasFacts(function))
     options.known = &knownFacts;
+  // A copy, so that setCount may come at any time.
   if (!function.batchCounts.empty()) {
     std::lock_guard lock(countsMutex);
     given = counts;
@@ -29,6 +35,7 @@ Status BatchBinder::bind(const Function &function, const Batch &batch, BindOptio
 
 Status BatchBinder::bindAll(const Function &function, const std::vector<Batch> &batches,
                             const BindOptions &options, std::vector<BoundBatch> &into) const {
+  // Asked before anything of a batch is looked at.
   if (inference)
     return fail(Code::Unsupported,
                 package->manifest().training
@@ -36,6 +43,7 @@ Status BatchBinder::bindAll(const Function &function, const std::vector<Batch> &
                     : "the package was compiled with --inference; compile it without to train");
   into.resize(batches.size());
   for (size_t i = 0; i < batches.size(); ++i) {
+    // The first batch that does not fit ends it; a single one needs no number.
     Status status = bind(function, batches[i], options, into[i]);
     if (!status.ok())
       return batches.size() == 1 ? status
@@ -44,6 +52,7 @@ Status BatchBinder::bindAll(const Function &function, const std::vector<Batch> &
   return {};
 }
 
+/// From any thread: the step itself binds once more.
 Status BatchBinder::check(const Function &function, const std::vector<Batch> &batches) const {
   std::vector<BoundBatch> into;
   TRAINRT_TRY(bindAll(function, batches, {}, into));
@@ -54,11 +63,13 @@ Status BatchBinder::check(const Function &function, const std::vector<Batch> &ba
 }
 
 Status BatchBinder::setCount(size_t symbol, int64_t value) {
+  assert(symbol < package->program().symbols.size() && "callers look names up");
   const Symbol &count = package->program().symbols[symbol];
   if (!count.counts)
     return fail(Code::InvalidArgument, "symbol '", count.name,
                 "' is no count: it is a size of the "
                 "batch, which its arrays say");
+  // -1 goes back to counting.
   if (value < -1 || value > count.max)
     return fail(Code::InvalidArgument, "the count '", count.name, "' cannot be ", value,
                 value < 0 ? " (-1: it is counted)"

@@ -10,6 +10,7 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -33,6 +34,7 @@ constexpr const char *optimizerName = "optimizer.safetensors";
 constexpr const char *stateName = "state.json";
 
 /// N of a name "step-N"; -1 for other names.
+/// At most 18 digits, so that the number does not overflow.
 int64_t stepOf(const std::string &name) {
   if (!name.starts_with("step-") || name.size() < 6 || name.size() > 23)
     return -1;
@@ -51,6 +53,7 @@ constexpr const char *replacedMark = "-old-";
 constexpr const char *foreignMark = "-before-";
 
 /// N of a name with this mark; -1 for other names.
+/// The marks are behind the step's number.
 int64_t stepAside(const std::string &name, const char *mark) {
   const size_t at = name.find(mark);
   return name.starts_with(".step-") && at != name.npos ? stepOf(name.substr(1, at - 1)) : -1;
@@ -60,6 +63,7 @@ bool isAside(const std::string &name) {
   return stepAside(name, replacedMark) >= 0 || stepAside(name, foreignMark) >= 0;
 }
 
+/// Errors of the system, with the path.
 Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
   return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
 }
@@ -67,6 +71,7 @@ Status ioError(const std::string &what, const std::string &path, const std::erro
 /// Calls `body` with each entry of `directory`: all of them, or IoError.
 template <typename Body> Status forEachEntry(const std::string &directory, Body body) {
   std::error_code error;
+  // An error in the middle would make a folder look emptier than it is.
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
     body(it->path());
   return error ? ioError("read", directory, error) : Status();
@@ -80,6 +85,7 @@ struct Found {
   int64_t step = 0;
   std::string path;
   ino_t inode = 0; ///< 0: it is gone
+  // In the order of the members: another run's first, then the step, then the path.
   auto operator<=>(const Found &) const = default;
 };
 
@@ -88,6 +94,7 @@ Status listCandidates(const std::string &directory, std::vector<Found> &found) {
   found.clear();
   TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
     const std::string name = path.filename().string();
+    // A link that leads nowhere is gone, too.
     struct stat info;
     const ino_t inode = stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
     for (int64_t step : {stepOf(name), stepAside(name, replacedMark)})
@@ -96,10 +103,12 @@ Status listCandidates(const std::string &directory, std::vector<Found> &found) {
     if (int64_t step = stepAside(name, foreignMark); step >= 0)
       found.push_back({false, step, path.string(), inode});
   }));
+  // Descending: this run's newest first.
   std::sort(found.rbegin(), found.rend());
   return {};
 }
 
+/// CRC-32 as eight digits.
 std::string hex32(uint32_t value) { return hex64(value).substr(8); }
 
 /// state.json holds a checksum of itself: the CRC-32 of its bytes with these digits as zeros. Where
@@ -111,6 +120,7 @@ size_t checksumPlace(const std::string &text) {
 }
 
 std::string stateChecksum(std::string text, size_t place) {
+  // With zeros in its place, as it was computed.
   text.replace(place, 8, "00000000");
   return hex32(crc32(text.data(), text.size()));
 }
@@ -135,6 +145,7 @@ struct Candidate {
 Status readCandidate(const std::string &path, Candidate &candidate) {
   std::shared_ptr<const MappedFile> file;
   std::string name = path + "/" + stateName;
+  // Everything before it is used: nothing in the session changes for a damaged one.
   TRAINRT_TRY(MappedFile::open(name, file));
   const std::string text(reinterpret_cast<const char *>(file->data()), file->size());
   candidate.state = parseJson<Json>(text);
@@ -152,6 +163,7 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
       state["format"]["major"].get<int64_t>() > checkpointMajor)
     return bad("field 'format.major' is newer than this runtime, which reads up to ",
                checkpointMajor);
+  // A file without a checksum is of a version that had none, if it says so itself.
   const size_t place = checksumPlace(text);
   const bool sealed = state["format"].contains("minor") && state["format"]["minor"] != 0;
   if (place == text.npos ? sealed : text.substr(place, 8) != stateChecksum(text, place))
@@ -161,8 +173,10 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
       return bad("field '", field, "' is missing");
   if (!isCount(state["step"]))
     return bad("field 'step' is negative");
+  // Beyond this numbers of steps would overflow.
   if (state["step"].get<int64_t>() > maxSteps)
     return bad("field 'step' is too large");
+  // The CRCs of whole files, before their headers are believed.
   for (auto [entry, reader] : {std::pair{parametersName, &candidate.parameters},
                                std::pair{optimizerName, &candidate.optimizer}}) {
     TRAINRT_TRY(MappedFile::open(path + "/" + entry, file));
@@ -176,6 +190,7 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
 }
 
 /// Whether all that steps change in a checkpoint is finite, as it says itself.
+/// Only this one field, without the files: it is asked of many.
 bool isFinite(const std::string &path) {
   std::shared_ptr<const MappedFile> file;
   if (!MappedFile::open(path + "/" + stateName, file).ok())
@@ -190,6 +205,7 @@ bool isFinite(const std::string &path) {
 /// from. Those with a rule for their first values are the adapters, also in a package for
 /// inference, which trains nothing.
 bool isSaved(const Package &package, size_t index) {
+  // Without adapters everything is saved.
   const Manifest::Tensor &parameter = package.parameter(index);
   return !package.manifest().lora || parameter.trainable || parameter.updated || parameter.init;
 }
@@ -199,6 +215,7 @@ bool isSaved(const Package &package, size_t index) {
 Status matches(const std::string &path, const SafetensorsReader &reader,
                const std::vector<TensorDecl> &decls, bool all, const std::string &wayOut = {},
                const std::function<bool(size_t)> &needed = {}) {
+  // Counts what it has found, so that "nothing else" needs no second look.
   size_t found = 0;
   for (size_t i = 0; i < decls.size(); ++i) {
     const TensorDecl &decl = decls[i];
@@ -209,6 +226,7 @@ Status matches(const std::string &path, const SafetensorsReader &reader,
     if (!entry)
       return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
                   decl.name, "' is missing", wayOut);
+    // Names, types and shapes: all of them, before anything is taken.
     if (entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
       return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
                   decl.name, "' is ", nameOf(entry->array.dtype), " ",
@@ -230,6 +248,7 @@ Status isOfThisModel(const std::string &path, const Json &state, Session &sessio
     return at != state.end() && at->is_string() ? at->get<std::string>() : std::string();
   };
   const std::string identity = text("identity");
+  // Identities of different versions say nothing about each other.
   auto version = [](const std::string &of) { return of.substr(0, of.find('-')); };
   if (identity.empty() || version(identity) != version(manifest.identity) ||
       identity == manifest.identity)
@@ -238,6 +257,7 @@ Status isOfThisModel(const std::string &path, const Json &state, Session &sessio
                            text("model") + "' that it was trained with is not that of '" +
                            manifest.model + "' in this package";
   // A model for inference is exported by itself: without loss, and often without labels.
+  // The user's word, or a model without its loss, of which another graph is to be expected.
   if (session.takesAnyModel() || !manifest.training) {
     session.warnings() += shown(what) + "; it is loaded since names, types and shapes agree\n";
     return {};
@@ -252,6 +272,7 @@ Status isOfThisModel(const std::string &path, const Json &state, Session &sessio
 /// that goes on may round counts in another way, and so add in another order.
 Json plansToJson(const Session &session) {
   const Program &program = session.package().program();
+  // Only counts make plans depend on what was before.
   bool counts = false;
   for (const Symbol &symbol : program.symbols)
     counts |= symbol.counts;
@@ -260,6 +281,7 @@ Json plansToJson(const Session &session) {
   Json list = Json::array();
   for (const PlanCache::Key &key : session.boundPlans()) {
     Json symbols = Json::object();
+    // Sizes that the function depends on.
     for (size_t i = 0; i < key.symbols.size(); ++i)
       if (key.function->symbols[i])
         symbols[program.symbols[i].name] = key.symbols[i];
@@ -269,6 +291,7 @@ Json plansToJson(const Session &session) {
 }
 
 /// Those plans that this program has: it may have been compiled anew.
+/// What does not fit is left out: a plan that is missing is made anew.
 std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &list) {
   std::vector<PlanCache::Key> keys;
   for (const Json &entry : list) {
@@ -277,8 +300,10 @@ std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &li
       continue;
     PlanCache::Key key{program.function(entry["function"].get<std::string>()),
                        std::vector<int64_t>(program.symbols.size())};
+    assert(program.symbols.size() == key.symbols.size() && "a value for each symbol");
     bool fits = key.function != nullptr;
     for (size_t i = 0; fits && i < program.symbols.size(); ++i) {
+      // Checked as sizes of batches are.
       if (!key.function->symbols[i])
         continue;
       const auto value = entry["symbols"].find(program.symbols[i].name);
@@ -296,6 +321,7 @@ std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &li
 
 Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
                         const CheckpointInfo &loaded, CheckpointClaim &claim) {
+  // Before anything is looked at: others that save here would change it.
   std::string unlocked;
   claim.foreign.clear();
   TRAINRT_TRY(claim.lock.take(directory, FolderLock::Purpose::Run, unlocked));
@@ -303,10 +329,12 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
     session.warnings() += unlocked + "\n";
   std::error_code error;
   // Another run may have taken away what was loaded, and be gone itself.
+  // The folder that was loaded from, by inode, not by name.
   const bool goesOn = !loaded.path.empty() && fs::exists(loaded.path, error) &&
                       fs::equivalent(fs::path(loaded.path) / "..", directory, error);
   if (error)
     return ioError("inspect", loaded.path, error);
+  // Newest first, so that the first foreign one is what messages name.
   std::vector<Found> candidates;
   TRAINRT_TRY(listCandidates(directory, candidates));
   for (const Found &found : candidates) {
@@ -316,9 +344,11 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
     if (!goesOn || (found.step > loaded.step && readCandidate(found.path, candidate).ok()))
       claim.foreign.push_back(found.path);
   }
+  // They stay until the first save of this run is complete.
   if (claim.foreign.empty() || overwrite)
     return {};
   const std::string newest = fs::path(claim.foreign.front()).filename().string();
+  // Nothing was changed, so others may have the folder.
   claim.lock.release();
   if (goesOn)
     return fail(Code::BadData, "'", directory, "' has checkpoints that are newer than '",
@@ -344,6 +374,7 @@ public:
   Status save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
               CheckpointInfo &info);
 
+  /// Steps of a save, in this order.
 private:
   Status parsePosition(const std::string &text);
   Status removeStale();
@@ -379,6 +410,7 @@ void Saving::removeAll(const std::string &path) {
 Status Saving::parsePosition(const std::string &text) {
   if (!text.empty()) {
     // As deep as state.json may be, which holds it.
+    // As one element of a list, so that any JSON value will do.
     position = parseJson<Json>("[" + text + "]");
     if (!position.is_array() || position.size() != 1)
       return fail(Code::InvalidArgument, "data_position is no JSON that nests less than ",
@@ -393,6 +425,7 @@ Status Saving::removeStale() {
   // replaced checkpoint may be the only one: it goes when there is another.
   std::vector<std::string> stale;
   TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
+    // Hidden names are of saves only.
     if (std::string entry = path.filename().string(); entry.starts_with(".step-"))
       (isAside(entry) ? replaced : stale).push_back(path.string());
   }));
@@ -404,16 +437,19 @@ Status Saving::removeStale() {
 Status Saving::writeArrays() {
   const Program &program = session.package().program();
   std::vector<std::pair<std::string, ArrayView>> arrays;
+  // The first one is named, the others are not looked at any more.
   auto look = [&](const std::string &name, const ArrayView &array) {
     if (noNumbers.empty() &&
         holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
       noNumbers = name;
   };
+  // Views of memory that no step is changing: the session has settled.
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     if (!isSaved(session.package(), i))
       continue;
     auto &[name, array] = arrays.emplace_back(program.parameters[i].name, ArrayView());
     TRAINRT_TRY(session.parameter(i, array));
+    // Frozen ones are as they came.
     if (session.package().parameter(i).trainable || session.package().parameter(i).updated)
       look(name, array);
   }
@@ -427,6 +463,7 @@ Status Saving::writeArrays() {
   return writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc);
 }
 
+/// With the checksums of the files, which are written already.
 Status Saving::writeState() {
   Json state = {{"format", {{"major", checkpointMajor}, {"minor", checkpointMinor}}},
                 {"model", session.package().manifest().model},
@@ -441,6 +478,7 @@ Status Saving::writeState() {
                   {optimizerName, hex32(optimizerCrc)},
                   {stateName, hex32(0)}}}};
   std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  assert(checksumPlace(text) != text.npos && "written above");
   const size_t place = checksumPlace(text);
   text.replace(place, 8, stateChecksum(text, place));
   TRAINRT_TRY(writeFile(folder.path + "/" + stateName, text));
@@ -452,6 +490,7 @@ Status Saving::setAside(std::vector<std::string> &foreign) {
   // The newest goes last: a run that is continued after a kill finds it until then.
   for (auto it = foreign.rbegin(); it != foreign.rend(); ++it) {
     const std::string entry = fs::path(*it).filename().string();
+    // An earlier save has put it there, and was killed.
     if (stepOf(entry) < 0)
       continue; // aside already
     const std::string aside = directory + "/." + entry + foreignMark + std::to_string(getpid());
@@ -460,6 +499,7 @@ Status Saving::setAside(std::vector<std::string> &foreign) {
       return ioError("replace", *it, error);
     replaced.push_back(aside);
   }
+  // From now on the run has none.
   foreign.clear();
   return {};
 }
@@ -469,6 +509,7 @@ Status Saving::putInPlace() {
   // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
   // do that, the older save of the same step is moved to a name under which it is still found.
   TemporaryFolder old;
+  // Both names change at once: at no time is there none.
   if (renameat2(AT_FDCWD, folder.path.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     old.path = folder.path;
   } else {
@@ -479,6 +520,7 @@ Status Saving::putInPlace() {
     else if (error != std::errc::no_such_file_or_directory)
       return ioError("replace", target, error);
     fs::rename(folder.path, target, error);
+    // Back where it was, if that goes.
     if (error) {
       std::error_code ignored;
       fs::rename(aside, target, ignored);
@@ -486,6 +528,7 @@ Status Saving::putInPlace() {
     }
   }
   folder.path.clear();
+  // The exchange is on the disk before the old one goes.
   TRAINRT_TRY(syncDirectory(directory));
   if (!old.path.empty())
     replaced.push_back(std::exchange(old.path, {}));
@@ -504,6 +547,7 @@ void Saving::removeOlder(unsigned keep) {
   std::sort(steps.rbegin(), steps.rend());
   auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
   // The newest whose values are finite stays, however old it is.
+  // A run whose values are no numbers any more may want to go back there.
   size_t good = 0;
   if (!noNumbers.empty())
     while (good < steps.size() && !isFinite(pathOf(steps[good])))
@@ -515,9 +559,11 @@ void Saving::removeOlder(unsigned keep) {
 
 Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
                     CheckpointInfo &info) {
+  // Everything that can be refused without a file.
   TRAINRT_TRY(parsePosition(dataPosition));
   TRAINRT_TRY(session.usable());
   TRAINRT_TRY(session.initializeState());
+  // A caller without a claim takes the folder for one save.
   if (!claim || !claim->lock.holds(directory)) {
     claim = &passing;
     std::string unlocked;
@@ -525,6 +571,7 @@ Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointCl
     if (!unlocked.empty())
       session.warnings() += unlocked + "\n";
   }
+  // Before this save makes such a folder itself.
   TRAINRT_TRY(removeStale());
   std::error_code error;
   folder.path = directory + "/." + name + "-" + std::to_string(getpid());
@@ -533,8 +580,10 @@ Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointCl
     return ioError("create", folder.path, error);
   TRAINRT_TRY(writeArrays());
   TRAINRT_TRY(writeState());
+  // Others go out of the way only when this one is complete.
   TRAINRT_TRY(setAside(claim->foreign));
   TRAINRT_TRY(putInPlace());
+  // Now the new one is found; what it replaces is not needed any more.
   for (const std::string &path : replaced)
     removeAll(path);
   if (keep)
@@ -551,6 +600,7 @@ Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointCl
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
                       const std::string &dataPosition, CheckpointInfo &info,
                       CheckpointClaim *claim) {
+  // Steps under way are part of what is saved.
   session.settle();
   if (session.isInference())
     return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
@@ -561,6 +611,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
   const Program &program = session.package().program();
   std::error_code error;
   std::vector<Found> candidates;
+  // A checkpoint itself, or the folder that holds them.
   const bool isOne = fs::exists(directory + "/" + stateName, error);
   if (error)
     return ioError("inspect", directory, error);
@@ -577,6 +628,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
   }
   std::string skipped;
+  // From the newest to the oldest, until one is whole.
   for (size_t next = 0; next < candidates.size();) {
     const std::string path = candidates[next++].path;
     Candidate candidate;
@@ -586,6 +638,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       std::vector<Found> now = candidates;
       if (!isOne)
         TRAINRT_TRY(listCandidates(directory, now));
+      // Another look from the beginning.
       if (now != candidates) {
         candidates = std::move(now);
         skipped.clear();
@@ -595,6 +648,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       skipped += "checkpoint '" + shown(path) + "' is skipped: " + status.message() + "\n";
       continue;
     }
+    assert(!candidate.state.is_null() && "read and checked");
     // A package that was compiled for inference has no parameters that only the loss needs.
     TRAINRT_TRY(matches(path, candidate.parameters, program.parameters,
                         session.package().manifest().training, "",
@@ -604,6 +658,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
                           "; compile with the --optimizer and --optimizer-state that it was made "
                           "with, or begin anew from its weights alone: --weights '" +
                               path + "/" + parametersName + "'"));
+    // An older checkpoint of another model would be no better.
     TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
     for (size_t i = 0; i < program.parameters.size(); ++i)
       if (!candidate.parameters.find(program.parameters[i].name) && !session.hasParameter(i))
@@ -611,14 +666,17 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
                     "' holds what is trained of a model with adapters, and frozen parameters as '",
                     program.parameters[i].name,
                     "' have no values yet: give the model's own weights, too (--weights)");
+    // All checks are done: from here on the session changes.
     for (size_t i = 0; i < program.parameters.size(); ++i)
       if (auto *entry = candidate.parameters.find(program.parameters[i].name))
         TRAINRT_TRY(session.setParameter(i, entry->array));
+    // The state counts as there from here on: `init` must not run in between and overwrite it.
     session.restored(candidate.state["step"].get<int64_t>(),
                      candidate.state["seed"].get<int64_t>());
     if (session.hasState())
       for (size_t i = 0; i < program.state.size(); ++i)
         TRAINRT_TRY(session.setState(i, candidate.optimizer.find(program.state[i].name)->array));
+    // Plans as they were, so that the next steps add in the same order.
     if (const auto plans = candidate.state.find("plans");
         plans != candidate.state.end() && plans->is_array() && !session.isInference())
       session.restorePlans(plansFromJson(program, *plans));

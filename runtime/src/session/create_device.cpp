@@ -7,6 +7,8 @@
 #include "device/cuda/device.h"
 #include "program_generated.h"
 
+#include <cassert>
+
 namespace trainrt {
 
 namespace {
@@ -22,6 +24,7 @@ Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &o
 
 void addHostEstimate(const Program &, const std::vector<ExecutionPlan> &plans, unsigned threads,
                      MemoryUse &use) {
+  // Kernels of all plans share threads' memory: the largest counts.
   std::vector<const ExecutionPlan *> all;
   for (const ExecutionPlan &plan : plans)
     all.push_back(&plan);
@@ -48,6 +51,8 @@ static_assert(std::size(kinds) == size_t(fb::Target::MAX) + 1);
 
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
+  assert(uint8_t(package->program().target) < std::size(kinds) &&
+         "checked when the program was read");
   const DeviceKind &kind = kinds[uint8_t(package->program().target)];
   return kind.create(std::move(package), options, std::move(addressOf), device);
 }

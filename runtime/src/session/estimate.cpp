@@ -7,11 +7,13 @@
 #include "session/values.h"
 
 #include <algorithm>
+#include <cassert>
 #include <sched.h>
 #include <thread>
 
 namespace trainrt {
 
+/// Those that this process may use, not those of the machine.
 unsigned availableCores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
@@ -24,6 +26,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   const Program &program = package.program();
   std::vector<const Function *> functions;
   std::vector<int64_t> ignored;
+  // The functions of one step, or of one evaluation.
   if (microBatches == 0) {
     if (!package.eval())
       return fail(Code::Unsupported, "the package has no evaluation function");
@@ -38,18 +41,22 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   } else {
     functions = {package.micro(), package.update()};
   }
+  // Evaluations keep no state.
   if (microBatches)
     use.state = layOutState(program, ignored);
   bool usesGradients = false;
   std::vector<ExecutionPlan> plans;
+  // Variants behind their functions; the list grows, `end` does not.
   for (size_t i = 0, end = functions.size(); i < end; ++i)
     for (uint32_t variant : functions[i]->variants)
       functions.push_back(&program.functions[variant]);
+  // Where a variant runs, its function does not.
   if (byVariants)
     std::erase_if(functions, [](const Function *function) { return !function->variants.empty(); });
   for (const Function *function : functions) {
     ExecutionPlan &plan = plans.emplace_back();
     TRAINRT_TRY(makePlan(program, *function, symbols, plan));
+    // One after the other in the same memory: the largest of each counts.
     use.arena = std::max(use.arena, plan.arenaBytes);
     use.arenaLowerBound = std::max(use.arenaLowerBound, plan.arenaLowerBound);
     use.outputs = std::max(use.outputs, plan.outputBytes);
@@ -58,6 +65,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   }
   if (usesGradients)
     use.gradients = layOutGradients(package, ignored);
+  assert(!plans.empty() && "a package has a function for it");
   addDeviceEstimate(program, plans, threads ? threads : availableCores(), use);
   const TargetTraits &target = traitsOf(program.target);
   for (size_t i = 0; i < program.parameters.size(); ++i) {
@@ -70,6 +78,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     const bool copied =
         made || (parameter.hasWeights && !parameter.embedded &&
                  parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0);
+    // In the device's block, copied for itself, or read where it is.
     const int64_t bytes = program.parameters[i].staticBytes;
     (inBlock || copied ? use.parameters : use.mapped) +=
         inBlock ? padded(bytes, target.alignment) : bytes;

@@ -8,6 +8,7 @@
 namespace trainrt {
 
 HyperValues::HyperValues(const Program &program) : values(program.hypers.size()) {
+  // -1: this program has none.
   auto find = [&](const char *name) {
     for (size_t i = 0; i < program.hypers.size(); ++i)
       if (program.hypers[i].name == name)
@@ -23,6 +24,7 @@ void HyperValues::setMicroBatch(int64_t number, double gradScale) {
   set(index.gradScale, gradScale);
 }
 
+/// f32 and i64 are the types that hypers have.
 void HyperValues::set(int32_t at, double value) {
   float single = static_cast<float>(value);
   if (at >= 0)
@@ -36,10 +38,12 @@ void HyperValues::set(int32_t at, int64_t value) {
 
 Status HyperValues::setStep(const Manifest &manifest, const StepOptions &options, int64_t step,
                             int64_t seed, double &lr) {
+  // NaN: what was compiled in.
   auto choose = [](double given, double compiled) { return std::isnan(given) ? compiled : given; };
   lr = choose(options.lr, manifest.lr);
   double decay = choose(options.weightDecay, manifest.weightDecay);
   double clip = choose(options.clipNorm, manifest.clipNorm);
+  // Given for nothing: silence would hide a mistake.
   if (!std::isnan(options.clipNorm) && index.clipNorm < 0)
     return fail(
         Code::InvalidArgument,
@@ -55,6 +59,7 @@ Status HyperValues::setStep(const Manifest &manifest, const StepOptions &options
   } chosen[] = {{"lr", index.lr, lr},
                 {"weight_decay", index.weightDecay, decay},
                 {"clip_norm", index.clipNorm, clip}};
+  // Values that no kernel reads are not checked either.
   for (auto &[name, at, value] : chosen) {
     if (at < 0)
       continue;
@@ -63,6 +68,7 @@ Status HyperValues::setStep(const Manifest &manifest, const StepOptions &options
                   " is no value for it (it must be finite and not negative)");
     set(at, value);
   }
+  // Of a single batch; accumulation sets these for each.
   set(index.gradScale, 1.0);
   set(index.step, step);
   set(index.seed, seed);

@@ -8,6 +8,7 @@
 namespace trainrt {
 
 void PhaseMemory::tell(int64_t step, const ExecutionPlan &plan, const MemoryUse &use) {
+  // All that lasts, without the arena, which phases fill and empty.
   const int64_t lasting = use.total() - use.arena;
   const Function &function = *plan.function;
   const int32_t count = int32_t(function.commands.size());
@@ -17,10 +18,12 @@ void PhaseMemory::tell(int64_t step, const ExecutionPlan &plan, const MemoryUse 
     done({step, phase, allocated, peak, use.total()});
   };
   const ExecutionPlan::PhaseMarks &marks = plan.marks;
+  // Without marks only the step as a whole is known.
   if (function.forwardEnd < 0) {
     tell("pre_step", 0, 0);
     return tell("post_step", 0, marks.most[2]);
   }
+  // Each phase by what is live at its ends, and the most in between.
   if (function.forwardEnd > 0) {
     tell("pre_forward", 0, 0);
     tell("post_forward", marks.between[0], marks.most[0]);
@@ -29,6 +32,7 @@ void PhaseMemory::tell(int64_t step, const ExecutionPlan &plan, const MemoryUse 
     tell("pre_backward", marks.between[0], 0);
     tell("post_backward", marks.between[1], marks.most[1]);
   }
+  // The rest of the commands.
   if (count > function.backwardEnd) {
     tell("pre_update", marks.between[1], 0);
     tell("post_update", 0, marks.most[2]);

@@ -4,10 +4,13 @@
 #include "session/plan_selection.h"
 #include "plan/counts.h"
 
+#include <cassert>
+
 namespace trainrt {
 
 std::string describe(const Program &program, const Declined &reason) {
   const Function &variant = *reason.variant;
+  assert(variant.base >= 0 && "only variants are declined");
   std::string text = "'" + program.functions[size_t(variant.base)].name + "' ran instead of '" +
                      variant.name + "' for " + std::to_string(reason.batches) +
                      (reason.batches == 1 ? " batch" : " batches") + ": condition " +
@@ -17,7 +20,9 @@ std::string describe(const Program &program, const Declined &reason) {
                      : " did not hold, first for row " + std::to_string(reason.first.row));
 }
 
+/// Counts each reason once for a variant, by the condition that failed.
 bool PlanSelection::isDeclined(const Function &variant, const Verdict &verdict) {
+  // All conditions hold.
   if (verdict.condition < 0)
     return false;
   for (Declined &reason : used.declined)
@@ -34,9 +39,11 @@ const Function *PlanSelection::select(BoundBatch &batch) {
   const Program &program = package->program();
   const Function &base = *batch.function;
   const Function *best = &base;
+  // Of functions that have variants at all.
   used.batches += !base.variants.empty();
   // It has to pay for the other plans that it needs.
   constexpr double worth = 0.95;
+  // Costs in operations; without a formula the first variant that may run does.
   double bestCost = base.flops.empty() ? 0 : worth * costOf(program, base, batch.symbols);
   for (size_t i = 0; variants && i < base.variants.size(); ++i) {
     const Function &variant = program.functions[base.variants[i]];
@@ -44,6 +51,7 @@ const Function *PlanSelection::select(BoundBatch &batch) {
     const double cost = compares ? costOf(program, variant, batch.symbols) : 0;
     if (compares && cost > bestCost)
       continue;
+    assert(i < batch.facts.verdicts.size() && "each variant was judged");
     if (isDeclined(variant, batch.facts.verdicts[i]))
       continue;
     best = &variant;
@@ -52,11 +60,13 @@ const Function *PlanSelection::select(BoundBatch &batch) {
       break; // nothing can be said to be better
   }
   used.byVariants += best != &base;
+  // The cache prefers plans that it has.
   plansOf(base).choose(program, *best, batch.symbols);
   return best;
 }
 
 PlanCache &PlanSelection::plansOf(const Function &function) {
+  // A variant's plans lie with its function's.
   const Function *base =
       function.base < 0 ? &function : &package->program().functions[size_t(function.base)];
   const bool trains = base != package->eval() && base != package->lossWeight();

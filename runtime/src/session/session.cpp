@@ -99,6 +99,8 @@ Status Session::usable() const {
 
 Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
                         Device::Ticket &ticket, int64_t step) {
+  // Whether a command has run by the time something fails decides on what is left of the
+  // parameters.
   began = false;
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
@@ -134,6 +136,7 @@ Status Session::initializeState() {
   if (source->init()) {
     StepResult ignored;
     Device::Result nothing;
+    // Hypers of the step that comes next: `init` may read them.
     TRAINRT_TRY(hypers.setStep(source->manifest(), {}, steps + 1, key, ignored.lr));
     TRAINRT_TRY(execute(*source->init(), nullptr, false, nothing));
   }
@@ -152,6 +155,7 @@ Status Session::initializeState() {
 Status Session::accumulate(const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(values.beginGradients());
   result.loss = 0;
+  // Given, by tokens or rows, or all alike.
   const double *weights = options.weights   ? options.weights
                           : factors.empty() ? nullptr
                                             : factors.data();
@@ -177,6 +181,7 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
     const size_t micro = run[i - ahead];
     Device::Result done;
     TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], done));
+    // Losses add up in the order of micro-batches.
     result.loss += weights ? weights[micro] * done.loss : done.loss;
     result.nonfinite |= done.nonfinite || !done.numbers.empty();
     addNames(*selected[micro], done.numbers, result);
@@ -203,6 +208,7 @@ void Session::addNames(const Function &function, const std::vector<NumberReport>
   for (const NumberReport &report : reports) {
     const std::vector<Operand> &operands = report.command->operands;
     const auto *launch = std::get_if<Launch>(&report.command->op);
+    // A grouped launch has the operands of all members, one after the other.
     const size_t args = operands.size() / (launch ? launch->numMembers() : 1);
     for (size_t i = 0; i < operands.size(); ++i)
       if (operands[i].isWritten() && report.isOf(i / args))
@@ -362,6 +368,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
     cancelled.store(false);
     return status;
   }
+  // Outputs are those of the last micro-batch, not of the update.
   std::vector<ExecutionPlan::Output> microOutputs = outputs;
   if (cancelled.exchange(false)) {
     TRAINRT_TRY(values.restore(first));
@@ -378,6 +385,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
     note(update, done, result);
   }
   outputs = std::move(microOutputs);
+  // Nothing has been updated: statistics go back, too.
   if (result.nonfinite && !result.inPart)
     TRAINRT_TRY(values.restore(first));
   return decide(options.allowNonfinite, result);
@@ -515,6 +523,7 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
   Status status = execute(*function, &evalBound, true, result);
   cancelled.store(false);
   TRAINRT_TRY(status);
+  // With inputs that were made up the loss means nothing.
   loss = evalBound.anyFilled ? NAN : result.loss;
   return std::isfinite(result.loss) || source->lossOutput() < 0
              ? Status()

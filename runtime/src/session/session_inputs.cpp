@@ -5,10 +5,12 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 namespace trainrt {
 
+/// `step` for one batch of full weight, else `micro`.
 const Function *Session::firstFunction(size_t batches, const double *weights) const {
   const bool fused = batches == 1 && source->step() && (!weights || weights[0] == 1.0);
   return fused ? source->step() : source->micro();
@@ -18,6 +20,7 @@ Status Session::check(const std::vector<Batch> &batches) const {
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
   const Function *function = firstFunction(batches.size(), nullptr);
+  // Without any function for steps the check says that.
   return binder.check(function ? *function : source->program().functions.front(), batches);
 }
 
@@ -25,10 +28,12 @@ Status Session::prepare(const Function &function, const std::vector<int64_t> &sy
                         const ExecutionPlan *&plan) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
+  // Times of building are told apart from those of running.
   const int64_t before = plans.use().plans + device->builds();
   TRAINRT_TRY(plans.get(function, symbols, plan));
   if (function.usesGradients)
     TRAINRT_TRY(values.prepareGradients());
+  // Outputs lie in memory that is about to be replaced.
   if (plan->outputBytes > device->outputs().size())
     outputs.clear();
   Status status = device->prepare(*plan);
@@ -38,6 +43,7 @@ Status Session::prepare(const Function &function, const std::vector<int64_t> &sy
   return status;
 }
 
+/// Fails before anything of the session has changed.
 Status Session::prepareAll(const Function &function, const std::vector<Batch> &batches,
                            const BindOptions &options) {
   if (!inference)
@@ -56,8 +62,10 @@ Status Session::prepareAll(const Function &function, const std::vector<Batch> &b
 double Session::countFlops() const {
   double all = 0;
   std::vector<int64_t> values;
+  // 0: not known.
   for (size_t i = 0; i < bound.size(); ++i) {
     int64_t flops = 0;
+    assert(selected.size() == bound.size() && "each batch has its function");
     if (selected[i]->flops.empty() ||
         !evaluateInOrder(source->program(), selected[i]->flops, bound[i].symbols, values, flops))
       return 0;
@@ -70,11 +78,13 @@ double Session::countFlops() const {
 Status Session::measureLossWeight(const Batch &batch, const StepOptions &options, double &weight) {
   const Function &function = *source->lossWeight();
   BindOptions binding;
+  assert(source->lossWeight() && "asked by the caller");
   binding.checked = options.checked;
   TRAINRT_TRY(binder.bind(function, batch, binding, weighed));
   plans.select(weighed);
   Device::Result ignored;
   TRAINRT_TRY(execute(function, &weighed, false, ignored));
+  // Read before the next run writes it.
   ArrayView array;
   TRAINRT_TRY(view(Value::Output, size_t(source->lossWeightOutput()), array));
   convertElements(array.data, array.dtype, &weight, DType::F64, 1);
@@ -82,6 +92,7 @@ Status Session::measureLossWeight(const Batch &batch, const StepOptions &options
 }
 
 Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &options) {
+  // Cleared where all micro-batches count the same.
   factors.clear();
   AccumulateBy by = options.accumulateBy;
   if (by == AccumulateBy::Loss)
@@ -113,6 +124,7 @@ Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &opti
   // Equal ones are the mean to the bit, and without any there is none to weight.
   if (all == 0 || std::equal(factors.begin() + 1, factors.end(), factors.begin()))
     factors.clear();
+  // Weights of a step sum to 1.
   for (double &factor : factors)
     factor /= all;
   return {};

@@ -12,6 +12,7 @@ namespace trainrt {
 namespace {
 
 /// Offsets of blocks of these sizes behind each other; returns the end.
+/// Each block begins at the device's alignment.
 template <typename Size>
 int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offsets,
                const Size &size) {
@@ -25,6 +26,7 @@ int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offse
 
 } // namespace
 
+/// Frozen parameters have an empty block, so that indices stay those of the program.
 int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets) {
   const auto &parameters = package.program().parameters;
   return layOut(package.program(), parameters.size(), offsets, [&](size_t i) {
@@ -39,12 +41,14 @@ int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
 
 Status SessionValues::create(std::shared_ptr<const Package> package, Device &on, bool inference) {
   source = std::move(package);
+  // Writable parameters need memory of their own, unless nothing is trained.
   device = &on;
   TRAINRT_TRY(store.create(source, on, inference));
   bool needsState = !inference;
   if (inference && source->eval())
     for (const Buffer &buffer : source->eval()->buffers)
       needsState |= buffer.space == Space::State; // running statistics
+  // Without any, no offsets: nobody asks for addresses then.
   if (!needsState)
     return {};
   const int64_t bytes = layOutState(source->program(), stateOffsets);
@@ -56,6 +60,7 @@ void *SessionValues::address(Space space, uint32_t index) const {
   case Space::Parameter:
     return store.data(index);
   case Space::State:
+    assert(index < stateOffsets.size() && "a session without state runs nothing that has some");
     return stateBlock.data() + stateOffsets[index];
   case Space::Gradient:
     assert(index < gradientOffsets.size() && "accumulators come with the first micro-batch");
@@ -65,15 +70,18 @@ void *SessionValues::address(Space space, uint32_t index) const {
   }
 }
 
+/// A view keeps the whole block.
 std::shared_ptr<const void> SessionValues::owner(Space space, uint32_t index) const {
   return space == Space::Parameter ? store.owner(index)
          : space == Space::State   ? stateBlock.share()
                                    : gradientBlock.share();
 }
 
+/// Allocated as zeros, with the first plan that needs them.
 Status SessionValues::prepareGradients() {
   if (!gradientOffsets.empty())
     return {};
+  // Offsets are set last: they say that the memory is there.
   std::vector<int64_t> offsets;
   int64_t bytes = layOutGradients(*source, offsets);
   TRAINRT_TRY(device->allocate(bytes, "gradient accumulators", true, gradientBlock));
@@ -84,6 +92,7 @@ Status SessionValues::prepareGradients() {
 
 Status SessionValues::beginGradients() {
   TRAINRT_TRY(prepareGradients());
+  // Fresh ones are zeros already.
   if (gradientsDirty)
     TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
   gradientsDirty = haveGradients = true;
@@ -91,6 +100,7 @@ Status SessionValues::beginGradients() {
 }
 
 Status SessionValues::clearNonfinite() {
+  // Packages without the flag.
   if (source->nonfiniteState() < 0)
     return {};
   return device->clear(address(Space::State, uint32_t(source->nonfiniteState())), 4);
@@ -110,6 +120,7 @@ Status forEachState(const Package &package, const Function &function, const Visi
     if (!isUpdated && (!isState || int32_t(buffer.index) == package.nonfiniteState()))
       continue;
     int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
+    assert(bytes >= 0 && "sizes are static");
     TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
     offset += padded(bytes, traitsOf(program.target).alignment);
   }
@@ -119,10 +130,12 @@ Status forEachState(const Package &package, const Function &function, const Visi
 
 Status SessionValues::save(const Function &function) {
   int64_t end = 0;
+  // The same walk three times: offsets agree.
   TRAINRT_TRY(forEachState(*source, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
     end = offset + bytes;
     return Status();
   }));
+  // Kept for the next step, which needs as much.
   if (end > savedStates.size())
     TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
   return forEachState(
@@ -136,6 +149,7 @@ Status SessionValues::restore(const Function &function) {
       *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
         return device->copy(address(space, index), savedStates.data() + offset, bytes);
       }));
+  // The flag belongs to the step that is taken back.
   return clearNonfinite();
 }
 
@@ -145,6 +159,7 @@ Status SessionValues::writeState(size_t index, const void *data, bool onDevice) 
   const int64_t bytes = source->program().state[index].staticBytes;
   if (onDevice)
     return device->copy(to, from, bytes);
+  // The caller's memory is read until write returns.
   return device->write(to, bytes, [from](unsigned char *to, int64_t begin, int64_t end) {
     std::memcpy(to, from + begin, size_t(end - begin));
   });

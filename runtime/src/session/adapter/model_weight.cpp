@@ -24,13 +24,16 @@ size_t findParameter(const Session &session, const std::string &name) {
 }
 
 Status ModelWeight::open(const Session &session, size_t index) {
+  // Also checks that it has a value.
   TRAINRT_TRY(session.parameter(index, stored));
   const Manifest::Tensor &entry = session.package().parameter(index);
   quantized = entry.quantized ? &*entry.quantized : nullptr;
   type = quantized ? quantized->dtype : stored.dtype;
   extents = quantized ? quantized->shape : stored.shape;
+  // Quantized parameters are known by the shape and type that they had.
   if (!quantized)
     return {};
+  // Statistics as f32, whatever they are stored in.
   auto part = [&](const std::string &name, std::vector<float> &values) -> Status {
     ArrayView view;
     TRAINRT_TRY(session.parameter(findParameter(session, name), view));
@@ -38,6 +41,7 @@ Status ModelWeight::open(const Session &session, size_t index) {
     convertElements(view.data, view.dtype, values.data(), DType::F32, int64_t(values.size()));
     return {};
   };
+  // Double quantization: the statistics are codes themselves.
   if (!quantized->nestedAbsmax.empty()) {
     std::vector<float> nested, offset;
     TRAINRT_TRY(part(quantized->nestedAbsmax, nested));
@@ -54,6 +58,7 @@ Status ModelWeight::open(const Session &session, size_t index) {
   return session.parameter(index, stored);
 }
 
+/// Elements of the quantized form, as f32.
 void ModelWeight::decode(int64_t begin, int64_t end, float *to) const {
   if (quantized->format == QuantFormat::Int8)
     decodeRows(static_cast<const int8_t *>(stored.data), extents[1], absmax.data(), begin, end, to);
@@ -69,6 +74,7 @@ void ModelWeight::read(int64_t begin, int64_t end, double *to) const {
                     stored.dtype, to, DType::F64, end - begin);
     return;
   }
+  // In pieces, through the model's own type: what a kernel would compute with.
   float decoded[piece], rounded[piece];
   for (int64_t first = begin; first < end; first += piece) {
     const int64_t last = std::min(end, first + piece);
@@ -85,6 +91,7 @@ float roundedToOdd(double value) {
   const float nearest = float(value);
   if (double(nearest) == value || std::isnan(value))
     return nearest;
+  // One unit in the last place towards 0, then odd: the value lies between.
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
   if (std::fabs(double(nearest)) > std::fabs(value))
     --bits;
@@ -98,6 +105,7 @@ void storeRounded(const std::vector<double> &row, DType dtype, unsigned char *to
     std::memcpy(to, row.data(), row.size() * 8);
     return;
   }
+  // f32 itself is rounded once; narrower types from a value that is rounded to odd.
   std::vector<float> single(row.size());
   for (size_t j = 0; j < row.size(); ++j)
     single[j] = dtype == DType::F32 ? float(row[j]) : roundedToOdd(row[j]);

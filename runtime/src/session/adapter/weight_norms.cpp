@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t piece = 4096;
 
 /// Calls visit(j, element) for the elements [begin, end).
+/// In ascending order.
 template <typename Visit>
 void visitElements(const ModelWeight &weight, int64_t begin, int64_t end, Visit visit) {
   double values[piece];
@@ -35,8 +36,10 @@ Status storeNorms(Session &session, size_t index) {
   TRAINRT_TRY(weight.open(session, findParameter(session, init.matrix)));
   assert(weight.shape().size() == 2 && "norms are of matrices: the manifest's are checked");
   const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
+  // In f64: squares of f16 elements would overflow in their own type.
   std::vector<double> norms(size_t(weight.shape()[size_t(init.axis)]));
   ThreadPool &pool = session.threadPool();
+  // A row for itself, by one thread.
   if (init.axis == 0)
     pool.parallelFor(rows, 1, [&](unsigned, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
@@ -44,6 +47,7 @@ Status storeNorms(Session &session, size_t index) {
                       [&](int64_t, double element) { norms[size_t(i)] += element * element; });
     });
   else
+    // Columns of a thread, row after row.
     pool.parallelFor(columns, 64, [&](unsigned, int64_t begin, int64_t end) {
       for (int64_t i = 0; i < rows; ++i)
         visitElements(
@@ -55,6 +59,7 @@ Status storeNorms(Session &session, size_t index) {
   const TensorDecl &decl = session.package().program().parameters[index];
   std::vector<unsigned char> bytes(norms.size() * sizeOf(decl.dtype));
   storeRounded(norms, decl.dtype, bytes.data());
+  // As if it had been given: rounded to the parameter's type.
   return session.setParameter(index,
                               {bytes.data(), decl.dtype, decl.staticShape, int64_t(bytes.size())});
 }

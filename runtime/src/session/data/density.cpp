@@ -11,11 +11,13 @@ namespace {
 
 template <typename T, typename Real>
 void count(const ArrayView &array, const Real &isReal, int64_t rows, DensityRecord &record,
+           /// Rows are the first axis; the last axis is the place in a row, for lengths.
            std::vector<int64_t> *lengths) {
   const T *element = static_cast<const T *>(array.data);
   int64_t all = 1;
   for (int64_t extent : array.shape)
     all *= extent;
+  // Without rows there is nothing to divide.
   const int64_t perRow = rows ? all / rows : 0;
   const int64_t last = array.shape.size() < 2 ? perRow : array.shape.back();
   for (int64_t row = 0; row < rows; ++row) {
@@ -26,6 +28,7 @@ void count(const ArrayView &array, const Real &isReal, int64_t rows, DensityReco
           ++valid;
           length = std::max(length, place + 1);
         }
+    // A length is the last place that counts, so that holes do not shorten a row.
     record.valid += valid;
     record.validByRow.push_back(valid);
     if (lengths)
@@ -46,6 +49,7 @@ void countIntegers(const ArrayView &array, std::optional<int64_t> pad, int64_t r
   count<T>(array, [&](T element) { return !fits || element != value; }, rows, record, lengths);
 }
 
+/// Null where the batch does not have it.
 const NamedArray *find(const Batch &batch, const std::string &name) {
   for (const NamedArray &entry : batch)
     if (entry.name == name)
@@ -58,6 +62,7 @@ const NamedArray *find(const Batch &batch, const std::string &name) {
 Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityRecord &record,
                  std::vector<int64_t> *lengths) {
   const int64_t rows = array.shape.empty() ? 1 : array.shape[0];
+  // The first array says how many rows there are.
   if (lengths && lengths->empty())
     lengths->resize(size_t(rows));
   if (lengths && int64_t(lengths->size()) != rows)
@@ -66,6 +71,7 @@ Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityReco
                    [&]<typename T>(T) { countIntegers<T>(array, pad, rows, record, lengths); }))
     return {};
   // Masks only.
+  // Anything but 0 and -0 is real, NaN included.
   auto floats = [&](auto bits, auto sign) {
     using Bits = decltype(bits);
     if (pad)
@@ -92,6 +98,7 @@ Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityReco
 Status measureDensity(const Package &package, const std::vector<BoundBatch> &batches, int64_t step,
                       const std::function<void(const DensityRecord &)> &density) {
   const Program &program = package.program();
+  // An index beyond all where there is none: the batch has no such array then.
   auto index = [&](const std::string &name) {
     size_t i = 0;
     while (i < program.inputs.size() && program.inputs[i].name != name)
@@ -100,12 +107,14 @@ Status measureDensity(const Package &package, const std::vector<BoundBatch> &bat
   };
   for (const Manifest::Tensor &input : package.manifest().inputs)
     for (const Manifest::Tokens &tokens : input.tokens) {
+      // Ids are counted themselves, others by their mask.
       const std::string &counted = tokens.pad ? input.name : tokens.mask;
       const size_t from = index(counted);
       DensityRecord record;
       record.step = step;
       record.input = &input;
       record.tokens = &tokens;
+      // All batches of the step in one record.
       for (const BoundBatch &batch : batches) {
         if (from >= batch.arrays.size())
           continue;
@@ -117,6 +126,7 @@ Status measureDensity(const Package &package, const std::vector<BoundBatch> &bat
         if (array.data)
           TRAINRT_TRY(countReal(array, tokens.pad, record).within("input '" + counted + "': "));
       }
+      // Inputs that the batch left out are no zeros.
       if (record.total)
         density(record);
     }
@@ -139,12 +149,14 @@ Status countRealOf(const Package &package, const Batch &arrays, bool labels,
 Status measureRowLengths(const Package &package, const Batch &rows, int32_t symbol,
                          std::vector<int64_t> &lengths) {
   const Program &program = package.program();
+  // Several inputs may have such rows: the longest counts.
   lengths.clear();
   bool known = false;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const TensorDecl &decl = program.inputs[i];
     if (decl.shape.size() < 2)
       continue;
+    // By the size of the last axis: the one that is padded to.
     const Expr &last = program.exprs[decl.shape.back()];
     if (symbol >= 0 && (last.kind != Expr::Kind::Symbol || int32_t(last.a) != symbol))
       continue;
@@ -156,6 +168,7 @@ Status measureRowLengths(const Package &package, const Batch &rows, int32_t symb
       if (array->array.shape.size() != decl.shape.size())
         return fail(Code::BadData, "input '", counted, "' has rank ", array->array.shape.size(),
                     " and must have ", decl.shape.size());
+      // Only the lengths are wanted.
       DensityRecord ignored;
       TRAINRT_TRY(countReal(array->array, tokens.pad, ignored, &lengths)
                       .as(Code::BadData)

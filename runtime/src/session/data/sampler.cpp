@@ -6,6 +6,7 @@
 #include "io/permutation.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -20,6 +21,7 @@ constexpr uint64_t roundKey = 0x726f756e6473;
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 /// a x b, at most the largest number.
+/// Saturated: limits compare with it, and it is never an amount of memory.
 int64_t product(int64_t a, int64_t b) {
   int64_t result;
   return __builtin_mul_overflow(a, b, &result) ? unlimited : result;
@@ -38,6 +40,7 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
     return invalid("batch_size or tokens_per_batch must be given");
   if (options.fullBatches && (!options.batchSize || options.tokensPerBatch))
     return invalid("full batches have a batch_size and no tokens_per_batch");
+  // Every rank has the same options but its number.
   if (options.world < 1 || options.rank < 0 || options.rank >= options.world)
     return invalid("rank ", options.rank, " is none of ", options.world);
   if (options.world > options.rows)
@@ -49,6 +52,7 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
                 options.batchSize, " for each of ", options.world,
                 " ranks; use a smaller batch, or keep the rest as a batch of its own");
   sampler.options = std::move(options);
+  // Rows one by one, with the options in place: lengths and costs are theirs.
   const SamplerOptions &chosen = sampler.options;
   for (int64_t row = 0; row < chosen.rows; ++row) {
     const int64_t length = sampler.length(row);
@@ -61,6 +65,7 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
     if (double cost = sampler.cost(row); !std::isfinite(cost) || cost < 0)
       return fail(Code::BadData, "row ", row, ": complexity ", cost, " is no amount of work");
   }
+  // At the beginning, with no epoch planned.
   sampler.at = {};
   sampler.plan = {};
   return {};
@@ -68,11 +73,13 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
 
 int64_t Sampler::padded(int64_t length) const {
   const int64_t multiple = options.lengthMultiple;
+  // Empty rows take a place, too.
   length = std::max<int64_t>(length, 1);
   return product(length / multiple + (length % multiple != 0), multiple);
 }
 
 int64_t Sampler::groupSize() const {
+  // The same on all ranks: it depends on options only.
   if (options.group)
     return options.group;
   int64_t rows = options.batchSize;
@@ -81,6 +88,7 @@ int64_t Sampler::groupSize() const {
     for (int64_t row = 0; row < options.rows; ++row)
       sum += double(padded(length(row)));
     const double mean = sum / double(options.rows);
+    // Of rows of mean length, as many as a batch may have.
     const int64_t typical = std::max<int64_t>(int64_t(double(options.tokensPerBatch) / mean), 1);
     rows = rows ? std::min(rows, typical) : typical;
   }
@@ -89,6 +97,7 @@ int64_t Sampler::groupSize() const {
 
 std::vector<Sampler::Place> Sampler::orderOf(int64_t epoch) const {
   std::vector<int64_t> rows;
+  // By seed and epoch only: ranks need not talk to each other.
   if (options.shuffle) {
     rows = makePermutation(options.rows, options.seed, uint64_t(epoch));
   } else {
@@ -96,11 +105,13 @@ std::vector<Sampler::Place> Sampler::orderOf(int64_t epoch) const {
     std::iota(rows.begin(), rows.end(), 0);
   }
   // The tail, before anything depends on length.
+  // What the number of rows has to be a multiple of.
   const int64_t unit =
       options.fullBatches ? product(options.world, options.batchSize) : options.world;
   const int64_t rest = options.rows % unit;
   if (rest && options.dropTail)
     rows.resize(rows.size() - size_t(rest));
+  // Rows from the beginning of the epoch fill it up.
   for (int64_t i = 0; rest && !options.dropTail && i < unit - rest; ++i)
     rows.push_back(rows[size_t(i % options.rows)]);
   std::vector<Place> places(rows.size());
@@ -109,6 +120,8 @@ std::vector<Sampler::Place> Sampler::orderOf(int64_t epoch) const {
   return places;
 }
 
+/// Rows for each rank of one batch, from `from` on; 0 where the rest has to wait for the next
+/// group.
 int64_t Sampler::takenRows(const std::vector<Place> &pool, size_t from, bool isLast,
                            int64_t &longest) const {
   const size_t world = size_t(options.world);
@@ -116,9 +129,11 @@ int64_t Sampler::takenRows(const std::vector<Place> &pool, size_t from, bool isL
   int64_t count = 0;
   longest = 0;
   while (count < most) {
+    // At the end of an epoch what is left is a batch.
     if (from + world > pool.size())
       return isLast ? count : 0;
     int64_t with = longest;
+    // All ranks at once: their batches have as many rows.
     for (size_t i = 0; i < world; ++i)
       with = std::max(with, padded(length(pool[from + i].row)));
     if (options.tokensPerBatch && product(count + 1, with) > options.tokensPerBatch)
@@ -130,7 +145,9 @@ int64_t Sampler::takenRows(const std::vector<Place> &pool, size_t from, bool isL
   return count;
 }
 
+/// `places`: count rows for each rank, the most expensive first.
 void Sampler::deal(const Place *places, int64_t count, int64_t longest, std::vector<double> &work) {
+  assert(count > 0 && "an empty round is none");
   const size_t world = size_t(options.world);
   Round round;
   round.offset = plan.rows.size();
@@ -139,9 +156,11 @@ void Sampler::deal(const Place *places, int64_t count, int64_t longest, std::vec
   round.first = unlimited;
   std::vector<double> now(world);
   std::vector<size_t> ranks(world);
+  // One row for each rank at a time.
   for (int64_t block = 0; block < count; ++block, places += world) {
     std::iota(ranks.begin(), ranks.end(), 0);
     // Who has least gets the most expensive row, which comes first.
+    // Ties go by what ranks have had before, then by their number: every rank decides the same.
     std::sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) {
       return now[a] != now[b] ? now[a] < now[b] : work[a] != work[b] ? work[a] < work[b] : a < b;
     });
@@ -152,11 +171,13 @@ void Sampler::deal(const Place *places, int64_t count, int64_t longest, std::vec
         plan.rows.push_back(places[i].row);
     }
   }
+  // Over the epoch, as the small differences add up.
   for (size_t rank = 0; rank < world; ++rank)
     work[rank] += now[rank];
   plan.rounds.push_back(round);
 }
 
+/// Made once an epoch; a seek may make another.
 const Sampler::Plan &Sampler::planOf(int64_t epoch) {
   if (plan.epoch == epoch)
     return plan;
@@ -166,12 +187,14 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
   const std::vector<Place> order = orderOf(epoch);
   const bool sorts = options.group != 1;
   const size_t group = sorts ? size_t(groupSize()) : order.size();
+  // What did not fill a batch goes on with the next group.
   std::vector<Place> pool;
   std::vector<double> work(size_t(options.world));
   for (size_t begin = 0; begin < order.size();) {
     const size_t end = begin + std::min(group, order.size() - begin);
     pool.insert(pool.end(), order.begin() + ptrdiff_t(begin), order.begin() + ptrdiff_t(end));
     begin = end;
+    // A total order: equal rows by their place in the epoch.
     if (sorts)
       std::sort(pool.begin(), pool.end(), [&](const Place &a, const Place &b) {
         if (cost(a.row) != cost(b.row))
@@ -180,14 +203,17 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
           return length(a.row) > length(b.row);
         return a.order < b.order;
       });
+    // As long as whole rounds can be made.
     size_t from = 0;
     int64_t longest = 0;
     while (int64_t count = takenRows(pool, from, end == order.size(), longest)) {
       deal(pool.data() + from, count, longest, work);
       from += size_t(count * options.world);
     }
+    assert(from <= pool.size() && "rounds take what is there");
     pool.erase(pool.begin(), pool.begin() + ptrdiff_t(from));
   }
+  // Sorted rounds would come in the order of their length: another permutation.
   if (options.shuffle) {
     std::vector<Round> shuffled;
     for (int64_t index :
@@ -199,6 +225,7 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
               [](const Round &a, const Round &b) { return a.first < b.first; });
   }
   // What needs most memory comes first in a run.
+  assert(!plan.rounds.empty() && "create has asked for enough rows");
   if (epoch == 0 && sorts)
     std::iter_swap(plan.rounds.begin(), std::max_element(plan.rounds.begin(), plan.rounds.end(),
                                                          [](const Round &a, const Round &b) {
@@ -209,6 +236,7 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
 }
 
 const std::vector<int64_t> &Sampler::next() {
+  assert(at.index >= 0 && "seek keeps the position");
   const Plan &current = planOf(at.epoch);
   const Round &round = current.rounds[size_t(at.index)];
   batch.assign(current.rows.begin() + ptrdiff_t(round.offset),
@@ -217,6 +245,7 @@ const std::vector<int64_t> &Sampler::next() {
   return batch;
 }
 
+/// A position behind the last round is the next epoch's first.
 void Sampler::seek(Position position) {
   at = position;
   if (at.index && at.index >= int64_t(planOf(at.epoch).rounds.size()))
@@ -227,6 +256,7 @@ int64_t Sampler::batches(int64_t epoch) { return int64_t(planOf(epoch).rounds.si
 
 void Sampler::largest(int64_t &rows, int64_t &length) {
   rows = length = 0;
+  // The first epoch has it in front.
   for (const Round &round : planOf(0).rounds)
     if (product(round.rows, round.longest) > product(rows, length)) {
       rows = round.rows;
@@ -234,6 +264,7 @@ void Sampler::largest(int64_t &rows, int64_t &length) {
     }
 }
 
+/// Of all that decides on the order, but not the rank: ranks compare it.
 uint64_t Sampler::hash() const {
   const SamplerOptions &o = options;
   const int64_t numbers[] = {

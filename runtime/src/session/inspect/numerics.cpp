@@ -13,8 +13,10 @@ namespace {
 
 enum class Kind { Finite, Infinite, NaN };
 
+/// All ones in the exponent: infinite where the mantissa is 0, else NaN.
 template <typename Bits, Bits exponent, Bits mantissa> Kind classify(const unsigned char *at) {
   Bits bits;
+  // Elements need not be aligned.
   std::memcpy(&bits, at, sizeof bits);
   if ((bits & exponent) != exponent)
     return Kind::Finite;
@@ -23,6 +25,7 @@ template <typename Bits, Bits exponent, Bits mantissa> Kind classify(const unsig
 
 using Classify = Kind (*)(const unsigned char *);
 
+/// f32 for what has no other: only floats are asked about.
 Classify classifier(DType dtype) {
   switch (dtype) {
   case DType::F64:
@@ -42,6 +45,7 @@ struct Found {
 };
 
 Found scan(const Region &region, const unsigned char *data) {
+  assert(isFloat(region.dtype) && "others have no such values");
   Found found;
   const Classify kindOf = classifier(region.dtype);
   const int64_t size = int64_t(sizeOf(region.dtype));
@@ -50,6 +54,7 @@ Found scan(const Region &region, const unsigned char *data) {
   for (int64_t extent : region.extents)
     count *= extent;
   std::vector<int64_t> position(rank);
+  // Row-major through the strides; ends with the first NaN.
   int64_t offset = 0;
   for (int64_t number = 0; number < count && found.notANumber < 0; ++number) {
     const Kind kind = kindOf(data + offset * size);
@@ -57,6 +62,7 @@ Found scan(const Region &region, const unsigned char *data) {
       found.notANumber = number;
     else if (kind == Kind::Infinite && found.infinite < 0)
       found.infinite = number;
+    // The next position, as an odometer counts.
     for (size_t axis = rank; axis-- > 0;) {
       offset += region.strides[axis];
       if (++position[axis] < region.extents[axis])
@@ -70,6 +76,7 @@ Found scan(const Region &region, const unsigned char *data) {
 
 /// "[1, 3]" for a region with axes, "element 17 of 512" for a plain row of values.
 std::string placeText(const Region &region, int64_t number) {
+  assert(number >= 0 && "it was found");
   if (region.extents.size() == 1)
     return "element " + std::to_string(number) + " of " + std::to_string(region.extents[0]);
   std::vector<int64_t> position(region.extents.size());
@@ -85,6 +92,7 @@ std::string placeText(const Region &region, int64_t number) {
 template <typename Origin>
 Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, const Read &read,
                             const Origin &origin) {
+  // A NaN ends the search; an infinite value may still lead to one.
   if (!notANumber.empty() || std::count(region.extents.begin(), region.extents.end(), 0))
     return {};
   int64_t last = 0;
@@ -92,6 +100,7 @@ Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, con
     assert(region.strides[axis] >= 0 && "a region begins at its offset");
     last += (region.extents[axis] - 1) * region.strides[axis];
   }
+  // Only the span of the region is read.
   const void *data = nullptr;
   TRAINRT_TRY(read(region.buffer, region.offset, (last + 1) * int64_t(sizeOf(region.dtype)), data));
   const Found found = scan(region, static_cast<const unsigned char *>(data));
@@ -100,6 +109,7 @@ Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, con
            shown(bufferName(program, plan.function->buffers[region.buffer])) + " (" +
            nameOf(region.dtype) + "), " + shown(origin());
   };
+  // The first of each kind in the order of commands.
   if (found.infinite >= 0 && infinite.empty())
     infinite = describe("the first infinite value", found.infinite);
   if (found.notANumber >= 0)
@@ -111,16 +121,19 @@ std::string NumericsCheck::found() const {
   return infinite + (infinite.empty() || notANumber.empty() ? "" : "\n") + notANumber;
 }
 
+/// What a step is given: an infinite parameter is not a command's fault.
 Status NumericsCheck::begin(const ExecutionPlan &plan, const Read &read) {
   const Function &function = *plan.function;
   for (size_t i = 0; i < function.buffers.size(); ++i) {
     const Buffer &buffer = function.buffers[i];
     Region region;
+    // Types come from the program; buffers without one hold no floats.
     if ((buffer.space != Space::Parameter && buffer.space != Space::State &&
          buffer.space != Space::Input) ||
         !bufferType(program, buffer, region.dtype) || !isFloat(region.dtype))
       continue;
     region.buffer = uint32_t(i);
+    // As one row: its shape does not matter.
     region.extents = {plan.bufferBytes[i] / int64_t(sizeOf(region.dtype))};
     region.strides = {1};
     TRAINRT_TRY(
@@ -131,10 +144,12 @@ Status NumericsCheck::begin(const ExecutionPlan &plan, const Read &read) {
 
 Status NumericsCheck::ran(const ExecutionPlan &plan, size_t index, double, double,
                           const Read &read) {
+  // Nothing earlier can be found any more.
   if (!notANumber.empty())
     return {};
   commandResults(program, plan, index, results);
   const Command &command = *plan.steps[index].command;
+  // If none was found before, operands were finite.
   const char *operands = infinite.empty() ? ", from finite operands" : "";
   for (const Region &region : results)
     TRAINRT_TRY(check(plan, region, read, [&] {

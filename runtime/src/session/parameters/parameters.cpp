@@ -9,6 +9,7 @@
 #include "session/parameters/weights_file.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -22,6 +23,7 @@ constexpr int64_t copyGrain = 1 << 20;
 Device::Source copyOf(const void *data, ThreadPool &pool) {
   auto *from = static_cast<const unsigned char *>(data);
   return [from, &pool](unsigned char *to, int64_t begin, int64_t end) {
+    // Threads cut it where they like: bytes are copied as they are.
     pool.parallelFor(end - begin, copyGrain, [=](unsigned, int64_t first, int64_t last) {
       std::memcpy(to + first, from + begin + first, size_t(last - first));
     });
@@ -30,6 +32,7 @@ Device::Source copyOf(const void *data, ThreadPool &pool) {
 
 } // namespace
 
+/// Writable parameters lie in one block on the host; a device has all of them in its memory.
 bool ParameterStore::inBlock(size_t index, bool readOnly) const {
   return !device->isHost() || (!readOnly && package->isWritten(index));
 }
@@ -38,11 +41,13 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
   package = std::move(source);
   device = &where;
   slots.resize(package->program().parameters.size());
+  // Names are unique: the package has been checked.
   for (size_t i = 0; i < slots.size(); ++i)
     places[package->program().parameters[i].name] = i;
   const int64_t alignment = traitsOf(package->program().target).alignment;
   std::vector<int64_t> offsets(slots.size());
   int64_t end = 0;
+  // Others get memory when they need some of their own.
   for (size_t i = 0; i < slots.size(); ++i)
     if (inBlock(i, readOnly)) {
       offsets[i] = end;
@@ -50,6 +55,7 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
     }
   DeviceMemory &block = blocks.emplace_back();
   TRAINRT_TRY(device->allocate(end, "parameters", false, block));
+  // Also what a file's values replace later: the block is there from the beginning.
   held = block.size();
   for (size_t i = 0; i < slots.size(); ++i)
     if (inBlock(i, readOnly)) {
@@ -60,6 +66,7 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
   return {};
 }
 
+/// Memory of its own for a parameter that is mapped or has no value; the old value is gone.
 Status ParameterStore::own(size_t index) {
   Slot &slot = slots[index];
   if (slot.own)
@@ -67,6 +74,7 @@ Status ParameterStore::own(size_t index) {
   const TensorDecl &decl = package->program().parameters[index];
   DeviceMemory memory;
   TRAINRT_TRY(device->allocate(decl.staticBytes, "parameters", true, memory));
+  // Until now it was counted as mapped.
   if (slot.valid)
     mapped -= decl.staticBytes;
   held += memory.size();
@@ -78,6 +86,7 @@ Status ParameterStore::own(size_t index) {
 }
 
 Status ParameterStore::store(size_t index, const Device::Source &source) {
+  // Before anything is written: without memory the old value stays.
   TRAINRT_TRY(own(index));
   TRAINRT_TRY(
       device->write(slots[index].data, package->program().parameters[index].staticBytes, source));
@@ -85,6 +94,7 @@ Status ParameterStore::store(size_t index, const Device::Source &source) {
   return {};
 }
 
+/// Of the declared type and size; the caller has checked that.
 Status ParameterStore::set(size_t index, const void *data, bool onDevice) {
   int64_t bytes = package->program().parameters[index].staticBytes;
   if (onDevice) {
@@ -102,6 +112,8 @@ Status ParameterStore::set(size_t index, const void *data, bool onDevice) {
 
 void ParameterStore::useMapped(size_t index, const unsigned char *data,
                                std::shared_ptr<const MappedFile> file) {
+  assert(!slots[index].own && "its own memory would be lost");
+  // Counted once, whatever file it comes from.
   if (!slots[index].valid)
     mapped += package->program().parameters[index].staticBytes;
   // Kernels only read frozen parameters; the mapping is read-only anyway.
@@ -113,6 +125,7 @@ void ParameterStore::useMapped(size_t index, const unsigned char *data,
 std::string ParameterStore::missing() const {
   std::string names;
   size_t count = 0;
+  // Ten names tell enough.
   for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i].valid && ++count <= 10)
       names += (names.empty() ? "'" : ", '") + shown(package->program().parameters[i].name) + "'";
@@ -123,6 +136,7 @@ std::string ParameterStore::missing() const {
 
 Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const MappedFile> &file,
                                 bool orRandom) {
+  // Checked once: many parameters share a file.
   auto known = opened.find(path);
   if (known != opened.end()) {
     file = known->second;
@@ -131,6 +145,7 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
   const auto &files = package->manifest().files;
   auto entry = std::find_if(files.begin(), files.end(),
                             [&](const Manifest::File &listed) { return listed.path == path; });
+  // Which advice helps depends on what the caller may do instead.
   const std::string advice =
       std::string("; give the weights by name (--weights FILE: the .onnx, .safetensors or .npz)") +
       (orRandom ? ", random ones (--init normal:STD), or compile again where the file is" : "");
@@ -143,6 +158,7 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
     return Status(Code::MissingWeights,
                   "the weights' file is missing: " + status.message() + advice);
   TRAINRT_TRY(status);
+  // Size, beginning and end: a file of many gigabytes is not read for this.
   constexpr uint64_t mebibyte = 1 << 20;
   uint64_t size = file->size(), part = std::min(size, mebibyte);
   if (int64_t(size) != entry->size)
@@ -152,18 +168,21 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
       fnv1a64(file->data() + size - part, part) != entry->tail)
     return fail(Code::MissingWeights, "the weights' file '", full,
                 "' has changed since the package was compiled", advice);
+  // Only a file that fits is kept.
   opened[path] = file;
   return {};
 }
 
 Status ParameterStore::bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
                                std::shared_ptr<const MappedFile> &file, bool orRandom) {
+  // Entries inside of the package were checked with it.
   if (entry.embedded) {
     file = package->zip().mapping();
     data = package->zip().data(*package->zip().find(entry.file)) + entry.offset;
     return {};
   }
   TRAINRT_TRY(openFile(entry.file, file, orRandom));
+  // Without a sum that might overflow.
   if (entry.offset > int64_t(file->size()) || entry.length > int64_t(file->size()) - entry.offset)
     return fail(Code::BadPackage, "package '", package->path(), "': the weights of '", entry.name,
                 "' lie outside of '", entry.file, "'");
@@ -181,12 +200,14 @@ Status ParameterStore::fromPackage(size_t index, bool orRandom) {
   std::shared_ptr<const MappedFile> file;
   const unsigned char *data;
   TRAINRT_TRY(bytesOf(entry, data, file, orRandom));
+  // Made of the model's own values: these are no longer needed then.
   if (entry.quantized) {
     TRAINRT_TRY(storeQuantized(index, elementsOf(data, entry.quantized->dtype),
                                entry.embedded ? "the package" : "'" + file->path() + "'"));
     file->evict(data, uint64_t(entry.length));
     return {};
   }
+  // Kernels read whole elements.
   bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
   if (!slots[index].own && aligned) {
     useMapped(index, data, std::move(file));
@@ -198,6 +219,7 @@ Status ParameterStore::fromPackage(size_t index, bool orRandom) {
   return {};
 }
 
+/// Statistics come with what they are of.
 Status ParameterStore::loadPackage(int64_t seed) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const Manifest::Tensor &entry = package->parameter(i);
@@ -214,6 +236,7 @@ void narrow(const unsigned char *from, DType fromType, unsigned char *to, DType 
             int64_t count) {
   constexpr int64_t most = 1024;
   float values[most];
+  // Through f32, a piece at a time: f64 has been rounded once by then, as PyTorch does it.
   for (int64_t begin = 0; begin < count; begin += most) {
     const int64_t size = std::min(most, count - begin);
     if (fromType == DType::F64)
@@ -230,6 +253,7 @@ void narrow(const unsigned char *from, DType fromType, unsigned char *to, DType 
 
 } // namespace
 
+/// `problem` tells what does not fit; a status that is not ok is an error of reading.
 Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &problem) {
   const TensorDecl &decl = package->program().parameters[index];
   WeightsFile::Tensor tensor;
@@ -240,12 +264,14 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
               shapeText(decl.staticShape);
     return {};
   }
+  // Integers have to fit exactly; floats may be rounded.
   const bool exact = convertsExactly(array.dtype, decl.dtype);
   if (!exact && !(isFloat(array.dtype) && isFloat(decl.dtype))) {
     problem =
         "'" + decl.name + "' is " + numpyName(array.dtype) + ", expected " + numpyName(decl.dtype);
     return {};
   }
+  // Frozen ones stay in the file where they have the right type.
   auto *data = static_cast<const unsigned char *>(array.data);
   if (array.dtype == decl.dtype && tensor.mapping && !slots[index].own) {
     useMapped(index, data, tensor.mapping);
@@ -259,8 +285,10 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
     convertElements(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
                     (end - begin) / size);
   }));
+  // The copy is what is used.
   if (tensor.mapping)
     tensor.mapping->evict(data, uint64_t(array.bytes));
+  // The first one is named in a message for all.
   if (array.dtype != decl.dtype)
     if (Converted &these = exact ? widened : rounded; these.count++ == 0)
       these.first =
@@ -272,17 +300,20 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   WeightsFile file;
   TRAINRT_TRY(WeightsFile::open(path, file));
   std::string problems;
+  // All misfits in one message, up to some.
   size_t numProblems = 0;
   std::set<std::string> used;
   auto problem = [&](const std::string &text) {
     if (++numProblems <= 20)
       problems += "\n  " + shown(text);
   };
+  // In the order of the program.
   for (size_t i = 0; i < slots.size(); ++i) {
     const Manifest::Tensor &entry = package->parameter(i);
     std::string misfit;
     if (!entry.partOf.empty())
       continue;
+    // A name that is known is used, even if it does not fit.
     if (file.has(entry.name)) {
       used.insert(entry.name);
       TRAINRT_TRY(entry.quantized ? loadQuantized(i, file, used, misfit)
@@ -290,6 +321,7 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
     } else if (entry.init) {
       TRAINRT_TRY(initialize(i, seed));
     } else {
+      // Frozen ones may stay as the package has them.
       Status status = entry.trainable ? Status(Code::MissingWeights, "") : fromPackage(i);
       if (status.code() == Code::MissingWeights)
         misfit = "'" + entry.name + "' is missing";
@@ -301,6 +333,7 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   }
   if (numProblems > 20)
     problems += "\n  and " + std::to_string(numProblems - 20) + " more";
+  // Values before the first misfit were set: the session is not created.
   if (numProblems)
     return fail(Code::BadData, "'", path, "' does not fit the model:", Lines{problems});
   size_t ignored = 0;
@@ -308,6 +341,7 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   for (const std::string &name : file.names())
     if (!used.count(name) && ignored++ == 0)
       first = name;
+  // Not a single name fits: it is another model's file.
   if (ignored && used.empty())
     return fail(Code::BadData, "'", path, "' does not fit the model: none of its ", ignored,
                 " arrays is a parameter (first: '", first, "')");

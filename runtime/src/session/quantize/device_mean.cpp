@@ -10,6 +10,7 @@
 #include "session/quantize/device_mean.h"
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
 namespace trainrt {
@@ -20,6 +21,7 @@ constexpr int64_t vector = 4, maxWidth = 512;
 /// Thread blocks that fill a GPU: 132 processors with 2048 threads each (H100, H200).
 constexpr int64_t blocksOfGpu = 132 * (2048 / maxWidth);
 
+/// 1 for anything below 2.
 int64_t lastPowerOfTwo(int64_t n) {
   int64_t power = 1;
   while (power * 2 <= n)
@@ -29,6 +31,7 @@ int64_t lastPowerOfTwo(int64_t n) {
 
 /// Halves the threads until one is left.
 float tree(std::vector<float> &threads) {
+  assert((threads.size() & (threads.size() - 1)) == 0 && "halves are whole");
   for (size_t half = threads.size() / 2; half > 0; half /= 2)
     for (size_t i = 0; i < half; ++i)
       threads[i] += threads[i + half];
@@ -38,11 +41,14 @@ float tree(std::vector<float> &threads) {
 } // namespace
 
 float deviceMean(const float *values, int64_t count) {
+  // Below this the reduction reads single elements.
   const bool vectorized = count >= 128;
   const int64_t items = vectorized ? count / vector : count;
+  assert(count > 0 && "a mean of nothing is none");
   const int64_t width = items < maxWidth ? lastPowerOfTwo(items) : maxWidth;
   const int64_t perThread = (count + width - 1) / width;
   int64_t blocks = 1;
+  // As PyTorch chooses the number of blocks.
   if (perThread >= 256)
     blocks = std::min(std::max(blocksOfGpu, (perThread + 255) / 256), (perThread + 15) / 16);
   const int64_t stride = width * blocks;
@@ -53,10 +59,12 @@ float deviceMean(const float *values, int64_t count) {
     for (int64_t thread = 0; thread < width; ++thread) {
       float sums[vector] = {};
       int64_t i = block * width + thread;
+      // Four sums a thread, each with its own row of elements.
       if (vectorized) {
         for (; i * vector + vector - 1 < count; i += stride)
           for (int64_t lane = 0; lane < vector; ++lane)
             sums[lane] += values[i * vector + lane];
+        // What is left over goes to the first block.
         const int64_t tail = count - count % vector + thread;
         if (block == 0 && tail < count)
           sums[0] += values[tail];
@@ -64,10 +72,12 @@ float deviceMean(const float *values, int64_t count) {
         for (int64_t lane = 0; i < count; i += stride, lane = (lane + 1) % vector)
           sums[lane] += values[i];
       }
+      // From left to right.
       threads[size_t(thread)] = ((sums[0] + sums[1]) + sums[2]) + sums[3];
     }
     blockSums.push_back(tree(threads));
   }
+  // Blocks' sums are reduced by one block.
   float sum = blockSums[0];
   if (blocks > 1) {
     threads.assign(size_t(width), 0.0f);
@@ -75,6 +85,7 @@ float deviceMean(const float *values, int64_t count) {
       threads[size_t(block % width)] += blockSums[size_t(block)];
     sum = tree(threads);
   }
+  // One multiplication with the rounded reciprocal, as PyTorch has it.
   return sum * (1.0f / float(count));
 }
 

@@ -12,6 +12,7 @@ namespace trainrt {
 
 namespace {
 
+/// Elements need not be aligned.
 template <float (*widen)(uint16_t)>
 void widenAll(const unsigned char *from, int64_t count, float *to) {
   for (int64_t i = 0; i < count; ++i) {
@@ -33,6 +34,7 @@ float widenBfloat(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) <<
 
 } // namespace
 
+/// The caller keeps the data.
 Elements elementsOf(const void *data, DType dtype) {
   auto *bytes = static_cast<const unsigned char *>(data);
   switch (dtype) {
@@ -52,6 +54,7 @@ Elements elementsOf(const void *data, DType dtype) {
 }
 
 uint16_t floatToBfloat(float value) {
+  // To nearest, ties to even; a NaN stays one.
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value))
     return uint16_t(bits >> 16 | 0x40);
@@ -70,6 +73,7 @@ uint16_t floatToHalf(float value) {
     const float shifted = magnitude + 0.5f;
     return sign | uint16_t(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f));
   }
+  // The exponent is moved from f32's bias to f16's; a carry rounds up into it.
   const uint32_t rebased = (bits & 0x7fffffff) - (112u << 23);
   return sign | uint16_t((rebased + 0xfff + ((rebased >> 13) & 1)) >> 13);
 }

@@ -17,6 +17,7 @@ namespace {
 /// Elements that a thread takes at least, and those that it holds at once.
 constexpr int64_t grain = 1 << 16, held = maxBlock;
 
+/// A code is the number of thresholds below the value: no branches.
 void codesOf(QuantFormat format, const float *values, int64_t count, unsigned char *codes) {
   std::memset(codes, 0, size_t(count));
   if (format == QuantFormat::NF4) {
@@ -25,6 +26,7 @@ void codesOf(QuantFormat format, const float *values, int64_t count, unsigned ch
         codes[i] = uint8_t(codes[i] + (values[i] > threshold));
     return;
   }
+  // The sign apart: thresholds are of magnitudes.
   for (float threshold : fp4Thresholds)
     for (int64_t i = 0; i < count; ++i)
       codes[i] = uint8_t(codes[i] + (std::fabs(values[i]) > threshold));
@@ -35,6 +37,7 @@ void codesOf(QuantFormat format, const float *values, int64_t count, unsigned ch
 /// The nearest of the dynamic map's values, but as bitsandbytes searches: seven halvings, then one
 /// comparison with the middle on the side of `x`. Ties go to the pivot.
 unsigned char dynamicCode(float x) {
+  // The same steps as bitsandbytes', so that ties fall the same way.
   const std::array<float, 256> &map = dynamicMap();
   int pivot = 127, above = 255, below = 0;
   for (int step = 64; step > 0; step /= 2) {
@@ -46,6 +49,7 @@ unsigned char dynamicCode(float x) {
       pivot -= step;
     }
   }
+  assert(below <= pivot && pivot <= above && "the search closes in");
   const float value = map[size_t(pivot)];
   if (x > value)
     return uint8_t(x > (map[size_t(above)] + value) * 0.5f ? above : pivot);
@@ -63,18 +67,22 @@ bool blockMaxima(const Elements &elements, int64_t count, int64_t block, ThreadP
                    [&](unsigned, int64_t first, int64_t last) {
                      float values[held];
                      for (int64_t b = first; b < last; ++b) {
+                       // The last block may be shorter.
                        const int64_t begin = b * block, size = std::min(block, count - begin);
                        elements(begin, begin + size, values);
                        float most = 0;
+                       // Comparisons that are false for NaN: the loop has no branch.
                        bool finite = true;
                        for (int64_t i = 0; i < size; ++i) {
                          const float magnitude = std::fabs(values[i]);
                          finite &= magnitude <= 0x1.fffffep127f;
                          most = magnitude > most ? magnitude : most;
                        }
+                       // Rarely: only where something was wrong.
                        for (int64_t i = 0; !finite && i < size; ++i)
                          if (!std::isfinite(values[i]))
                            notFinite.report(begin + i);
+                       // As the GPU computes: subnormals are flushed.
                        absmax[size_t(b)] = withoutSubnormals(most);
                      }
                    });
@@ -89,11 +97,14 @@ void encodeFourBit(QuantFormat format, const Elements &elements, int64_t count, 
   pool.parallelFor(end - begin, grain / 2, [&](unsigned, int64_t firstByte, int64_t lastByte) {
     float values[held];
     unsigned char codes[held];
+    // Pieces of whole bytes, each of two elements.
     for (int64_t from = begin + firstByte; from < begin + lastByte;) {
       const int64_t until = std::min(begin + lastByte, from + held / 2);
       const int64_t first = from * 2, last = std::min(until * 2, count), size = last - first;
+      assert(size >= 0 && size <= held && "a piece is what a thread holds");
       elements(first, last, values);
       for (int64_t i = 0; i < size;) { // a block, or what of it is here
+        // A piece may begin or end within a block.
         const int64_t index = (first + i) / block;
         const int64_t stop = std::min(size, (index + 1) * block - first);
         const float scale = scaleOf(absmax[index]);
@@ -104,6 +115,7 @@ void encodeFourBit(QuantFormat format, const Elements &elements, int64_t count, 
           values[i] = scaled(values[i], scale);
       }
       codesOf(format, values, (until - from) * 2, codes);
+      // The first element of a byte is in its high half.
       for (int64_t i = 0; i < until - from; ++i)
         to[from - begin + i] = uint8_t(codes[i * 2] << 4 | codes[i * 2 + 1]);
       from = until;
@@ -114,6 +126,7 @@ void encodeFourBit(QuantFormat format, const Elements &elements, int64_t count, 
 void decodeFourBit(QuantFormat format, const unsigned char *codes, int64_t block,
                    const float *absmax, int64_t begin, int64_t end, float *to) {
   const std::array<float, 16> &values = codeValues(format);
+  // The same order of halves.
   for (int64_t i = begin; i < end; ++i)
     to[i - begin] = values[i % 2 ? codes[i / 2] & 15 : codes[i / 2] >> 4] * absmax[i / block];
 }
@@ -121,6 +134,7 @@ void decodeFourBit(QuantFormat format, const unsigned char *codes, int64_t block
 NestedStatistics encodeStatistics(const std::vector<float> &absmax, ThreadPool &pool) {
   const auto count = int64_t(absmax.size());
   NestedStatistics result;
+  // Statistics are positive: their mean is taken off first, which leaves more of the 8 bits.
   result.offset = count ? deviceMean(absmax.data(), count) : 0;
   result.codes.resize(absmax.size());
   result.absmax.resize(size_t(blocksOf(count, nestedBlock)));
@@ -130,6 +144,7 @@ NestedStatistics encodeStatistics(const std::vector<float> &absmax, ThreadPool &
           const int64_t begin = b * nestedBlock, size = std::min(nestedBlock, count - begin);
           float differences[nestedBlock], most = 0;
           for (int64_t i = 0; i < size; ++i) {
+            // In f32, in the order of elements.
             differences[i] = absmax[size_t(begin + i)] - result.offset;
             most = std::max(most, std::fabs(differences[i]));
           }
@@ -146,6 +161,7 @@ void decodeStatistics(const unsigned char *codes, const float *absmax, float off
                       int64_t end, float *to) {
   const std::array<float, 256> &map = dynamicMap();
   for (int64_t i = begin; i < end; ++i) {
+    // Rounded twice, as bitsandbytes does it.
     const float difference = map[codes[i]] * absmax[i / nestedBlock];
     to[i - begin] = difference + offset;
   }

@@ -6,6 +6,7 @@
 #include "session/quantize/arithmetic.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace trainrt {
@@ -26,6 +27,7 @@ void forPieces(const Elements &elements, int64_t begin, int64_t end, const Body 
   }
 }
 
+/// As LLM.int8 casts weights first.
 float throughHalf(float value) { return halfToFloat(floatToHalf(value)); }
 
 } // namespace
@@ -40,6 +42,8 @@ bool rowMaxima(const Elements &elements, int64_t rows, int64_t columns, ThreadPo
                        forPieces(elements, row * columns, (row + 1) * columns,
                                  [&](int64_t first, const float *values, int64_t count) {
                                    for (int64_t i = 0; i < count; ++i) {
+                                     // Rounded before it is compared: the scale fits what is
+                                     // stored.
                                      const float value = std::fabs(throughHalf(values[i]));
                                      if (!std::isfinite(value))
                                        notFinite.report(first + i);
@@ -57,9 +61,11 @@ void encodeRows(const Elements &elements, int64_t columns, const float *absmax, 
     forPieces(elements, begin + from, begin + until,
               [&](int64_t first, const float *values, int64_t count) {
                 for (int64_t i = 0; i < count; ++i) {
+                  // The row of an element, wherever the range begins.
                   const float most = absmax[(first + i) / columns];
                   // In two roundings, as PyTorch and the GPU's fast division have it.
                   const float reciprocal = 1.0f / most, scale = 127.0f * reciprocal;
+                  // Ties to even.
                   const float multiple = std::nearbyint(throughHalf(values[i]) * scale);
                   to[first + i - begin] = most > 0 ? int8_t(multiple) : int8_t(0);
                 }
@@ -70,6 +76,7 @@ void encodeRows(const Elements &elements, int64_t columns, const float *absmax, 
 void decodeRows(const int8_t *codes, int64_t columns, const float *absmax, int64_t begin,
                 int64_t end, float *to) {
   for (int64_t i = begin; i < end; ++i) {
+    // Two products, in this order.
     const float product = float(codes[i]) * absmax[i / columns];
     to[i - begin] = product * (1.0f / 127.0f);
   }
@@ -78,17 +85,20 @@ void decodeRows(const int8_t *codes, int64_t columns, const float *absmax, int64
 int64_t castElements(const Elements &elements, DType dtype, ThreadPool &pool, unsigned char *to,
                      int64_t begin, int64_t end) {
   // The largest that round to a finite one.
+  assert((dtype == DType::BF16 || dtype == DType::F16) && "casts are to 16 bits");
   const float most = dtype == DType::BF16 ? 0x1.fefffep127f : 0x1.ffdffep15f;
   FirstIndex notFinite;
   pool.parallelFor(end - begin, grain, [&](unsigned, int64_t from, int64_t until) {
     forPieces(elements, begin + from, begin + until,
               [&](int64_t first, const float *values, int64_t count) {
                 roundElements(values, count, dtype, to + (first - begin) * 2);
+                // Also for NaN.
                 for (int64_t i = 0; i < count; ++i)
                   if (!(std::fabs(values[i]) <= most))
                     notFinite.report(first + i);
               });
   });
+  // The smallest index, whichever thread has found it.
   return notFinite.any() ? notFinite.get() : -1;
 }
 
