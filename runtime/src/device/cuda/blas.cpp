@@ -9,6 +9,7 @@
 #include "device/cuda/library_search.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +21,7 @@ namespace trainrt::cuda {
 
 namespace {
 
+/// An algorithm, with the workspace that it asks for.
 struct Choice {
   lt::Algo algo = {};
   uint64_t workspaceBytes = 0;
@@ -43,6 +45,7 @@ lt::Epilogue epilogueOf(GemmEpilogue epilogue) {
   return lt::Epilogue_Default;
 }
 
+/// f32 for all others: `make` refuses what is no float.
 lt::DataType dataTypeOf(DType dtype) {
   return dtype == DType::F64    ? lt::R_64F
          : dtype == DType::F16  ? lt::R_16F
@@ -56,6 +59,7 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
   for (int64_t distance : distances)
     bits |= static_cast<uint64_t>(distance);
   return static_cast<uint32_t>(bits & -bits);
+  /// Bits that are set in any of them; the lowest one decides.
 }
 
 /// The beta that the library is given. Where it is 1 its kernels for 16-bit types round the sums
@@ -108,6 +112,7 @@ struct GemmDescriptors {
   lt::Preference preference = nullptr;
 
   explicit GemmDescriptors(const lt::Api &api) : api(api) {}
+  // Copies would be destroyed twice.
   GemmDescriptors(const GemmDescriptors &) = delete;
   GemmDescriptors &operator=(const GemmDescriptors &) = delete;
   ~GemmDescriptors() {
@@ -163,10 +168,12 @@ private:
 Status LtPlan::makeDescriptors() {
   const lt::Api &api = library->api;
   bool isDouble = call.dtype == DType::F64;
+  // TF32 only where the package asks for it: f32 products keep their bits otherwise.
   int compute = isDouble                                ? lt::Compute_64F
                 : call.dtype == DType::F32 && call.tf32 ? lt::Compute_32F_FastTF32
                                                         : lt::Compute_32F;
   lt::Status status = lt::statusSuccess;
+  // The first failure is kept; calls after it are skipped.
   auto check = [&](lt::Status next) {
     if (status == lt::statusSuccess)
       status = next;
@@ -178,11 +185,13 @@ Status LtPlan::makeDescriptors() {
         api.MatrixLayoutCreate(&matrix, dataTypeOf(dtype), uint64_t(rows), uint64_t(columns), ld));
     if (status != lt::statusSuccess || layout.batch.extent == 1)
       return;
+    // Strides count elements, from one matrix of the batch to the next.
     int32_t count = int32_t(layout.batch.extent);
     check(api.MatrixLayoutSetAttribute(matrix, lt::Layout_BatchCount, &count, sizeof count));
     check(api.MatrixLayoutSetAttribute(matrix, lt::Layout_StridedBatchOffset, &stride,
                                        sizeof stride));
   };
+  // The library computes column-major D = X Y: with `swapped` these are B and A.
   bool tx = layout.transposeX, ty = layout.transposeY;
   int64_t rows = layout.rows, columns = layout.columns, k = layout.k;
   int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
@@ -191,6 +200,7 @@ Status LtPlan::makeDescriptors() {
   describeMatrix(descriptors.y, call.dtype, ty ? columns : k, ty ? k : columns, layout.ldY, batchY);
   describeMatrix(descriptors.d, call.resultType, rows, columns, layout.ldD, layout.batch.c);
 
+  // Factors are f64 for f64, else f32.
   if (!check(api.MatmulDescCreate(&descriptors.op, compute, isDouble ? lt::R_64F : lt::R_32F)))
     return library->failed("a descriptor", status);
   auto set = [&](int attribute, auto value) {
@@ -201,6 +211,7 @@ Status LtPlan::makeDescriptors() {
   if (call.epilogue != GemmEpilogue::None) {
     set(lt::Desc_Epilogue, epilogueOf(call.epilogue));
     if (hasAux(call.epilogue)) {
+      // The auxiliary matrix has the result's shape and layout.
       set(lt::Desc_AuxLd, layout.ldD);
       if (layout.batch.extent > 1)
         set(lt::Desc_AuxBatchStride, layout.batch.c);
@@ -228,6 +239,7 @@ Status LtPlan::setAddresses(const GemmOperands &operands) const {
 }
 
 Status LtPlan::makePreference() {
+  assert(descriptors.op && "descriptors come first");
   const lt::Api &api = library->api;
   lt::Status status = api.MatmulPreferenceCreate(&descriptors.preference);
   auto set = [&](int attribute, auto value) {
@@ -236,7 +248,9 @@ Status LtPlan::makePreference() {
           api.MatmulPreferenceSetAttribute(descriptors.preference, attribute, &value, sizeof value);
   };
   set(lt::Pref_MaxWorkspaceBytes, gemmWorkspaceLimit);
+  // Other schemes would add partial sums in the result's type, or in no fixed order.
   set(lt::Pref_ReductionSchemeMask, uint32_t(lt::Reduction_ComputeType));
+  // What addresses are multiples of for good: larger ones of a moment say nothing.
   set(lt::Pref_MinAlignmentA, alignX);
   set(lt::Pref_MinAlignmentB, alignY);
   set(lt::Pref_MinAlignmentC, alignD);
@@ -246,6 +260,7 @@ Status LtPlan::makePreference() {
 
 void LtPlan::makeKey() {
   // An algorithm is picked once for all of the calls that the loops make.
+  // The distance of any loop, as bits: the least aligned decides.
   auto distances = [&](auto member, DeviceAddress address, int64_t bytes) {
     uint64_t bits = 0;
     for (const BatchAxis &axis : layout.loops)
@@ -257,6 +272,7 @@ void LtPlan::makeKey() {
   if (layout.swapped)
     std::swap(alignX, alignY);
   alignD = distances(&BatchAxis::c, call.c, resultBytes);
+  // As in the descriptors.
   int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
   int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
   uint32_t alignEpilogue = alignmentOf(call.bias | call.aux, {});
@@ -286,6 +302,7 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
   lt::Status status = library->api.MatmulAlgoGetHeuristic(
       library->handle, descriptors.op, descriptors.x, descriptors.y, descriptors.d, descriptors.d,
       descriptors.preference, count, results.data(), &returned);
+  // Not supported is an empty list here.
   if (status != lt::statusSuccess && status != lt::statusNotSupported)
     return library->failed("the heuristic", status);
   for (int i = 0; i < returned; ++i) {
@@ -308,6 +325,7 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
 }
 
 Status LtPlan::make() {
+  // Asked before the library, whose message would say less.
   if (!isFloat(call.dtype))
     return fail(Code::Unsupported, "matmuls of ", nameOf(call.dtype), " on CUDA");
   if (call.resultType != call.dtype &&
@@ -316,10 +334,12 @@ Status LtPlan::make() {
                 " with an epilogue, or not of 16 bits");
   TRAINRT_TRY(layoutGemm(call, layout));
   if (call.k == 0) {
+    // Without anything to sum C stays or becomes zero.
     if (call.epilogue != GemmEpilogue::None || (call.beta != 0 && call.beta != 1))
       return fail(Code::Unsupported, "a matmul with k = 0 that scales C or has an epilogue");
     return {};
   }
+  // The auxiliary matrix has one batch axis, the sum of DGeluBGrad none.
   if (hasAux(call.epilogue) &&
       (!layout.loops.empty() ||
        (call.epilogue == GemmEpilogue::DGeluBGrad && layout.batch.extent > 1)))
@@ -328,6 +348,7 @@ Status LtPlan::make() {
   makeKey();
   TRAINRT_TRY(makeDescriptors());
   TRAINRT_TRY(makePreference());
+  // Equal keys get equal algorithms, in whatever order plans are made.
   std::lock_guard<std::mutex> lock(library->mutex);
   auto known = library->choices.find(choiceKey);
   if (known != library->choices.end()) {
@@ -336,6 +357,7 @@ Status LtPlan::make() {
   }
   auto tuned = library->tuned.find(choiceKey);
   if (tuned != library->tuned.end()) {
+    // Of another version of the library it may not be one.
     lt::HeuristicResult result = {};
     lt::Status status =
         library->api.MatmulAlgoCheck(library->handle, descriptors.op, descriptors.x, descriptors.y,
@@ -352,6 +374,7 @@ Status LtPlan::make() {
   return {};
 }
 
+/// The library's own words, as digits: they are only stored and compared.
 std::string LtPlan::algorithm() const {
   std::string text;
   for (uint64_t word : choice.algo.data) {
@@ -372,8 +395,10 @@ template <typename Body> Status LtPlan::forEachLoop(Body body) const {
       b += index[i] * layout.loops[i].b;
       c += index[i] * layout.loops[i].c;
     }
+    assert(index.size() == layout.loops.size() && "one number a loop");
     TRAINRT_TRY(body(a * elementBytes, b * elementBytes, c * resultBytes));
     size_t axis = index.size();
+    // The next combination, the last loop fastest.
     while (axis > 0 && ++index[axis - 1] == layout.loops[axis - 1].extent)
       index[--axis] = 0;
     if (axis == 0)
@@ -383,6 +408,7 @@ template <typename Body> Status LtPlan::forEachLoop(Body body) const {
 
 Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
   return forEachLoop([&](int64_t, int64_t, int64_t loop) {
+    // Dense columns are one fill.
     bool dense = layout.ldD == layout.rows;
     int64_t fills = dense ? 1 : layout.columns;
     int64_t elements = dense ? layout.rows * layout.columns : layout.rows;
@@ -399,6 +425,7 @@ Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
 
 Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
                        Workspace workspace) const {
+  assert(call.k >= 0 && "checked when it was planned");
   if (call.k == 0)
     return call.beta == 0 ? fillZero(stream, operands.c) : Status();
   if (workspace.bytes < choice.workspaceBytes)
@@ -412,11 +439,13 @@ Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
   auto pointer = [](DeviceAddress base, int64_t offset) {
     return reinterpret_cast<void *>(base + uint64_t(offset));
   };
+  // Without an epilogue the descriptor has no addresses: calls may go in parallel.
   std::unique_lock<std::mutex> lock(addresses, std::defer_lock);
   if (call.epilogue != GemmEpilogue::None) {
     lock.lock();
     TRAINRT_TRY(setAddresses(operands));
   }
+  // The same algorithm for each combination of the loops, in one order on one stream.
   return forEachLoop([&](int64_t offsetA, int64_t offsetB, int64_t offsetC) {
     void *first = pointer(operands.a, offsetA), *second = pointer(operands.b, offsetB),
          *to = pointer(operands.c, offsetC);
@@ -442,15 +471,18 @@ Status Blas::load(std::unique_ptr<Blas> &blas) {
   return {};
 }
 
+/// All functions or none: a library of another version is refused as a whole.
 Status CublasLt::load(std::unique_ptr<CublasLt> &blas) {
   auto impl = std::make_shared<BlasImpl>();
   SharedLibrary library;
   TRAINRT_TRY(Driver::load(impl->driver));
   // The version of the runtime's own CUDA does not matter to the library: only the driver's.
+  // The newer one first.
   TRAINRT_TRY(loadLibrary({"libcublasLt.so.13", "libcublasLt.so.12"},
                           "it is part of the CUDA toolkit and of the wheel nvidia-cublas", library)
                   .as(Code::DeviceError));
   impl->libraryPath = library.path;
+  // The first that is missing is named.
   const char *missing = nullptr;
   auto resolve = [&](auto &function, const char *name) {
     if (!library.resolve(function, name) && !missing)
@@ -480,6 +512,7 @@ Status CublasLt::load(std::unique_ptr<CublasLt> &blas) {
   lt::Status status = api.Create(&impl->handle);
   if (status != lt::statusSuccess)
     return impl->failed("cublasLtCreate", status);
+  // A handle belongs to the device that is current.
   std::string device;
   TRAINRT_TRY(deviceIdentity(*impl->driver, device));
   impl->identity = "cuBLASLt " + std::to_string(api.GetVersion()) + ", " + device;
@@ -487,6 +520,7 @@ Status CublasLt::load(std::unique_ptr<CublasLt> &blas) {
   return {};
 }
 
+/// A plan of its own for each call; algorithms are shared by key.
 Status CublasLt::prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &plan) {
   auto made = std::make_shared<LtPlan>(impl, call);
   TRAINRT_TRY(made->make());
@@ -499,11 +533,13 @@ Status CublasLt::alternatives(const GemmCall &call, size_t count,
   plans.clear();
   std::shared_ptr<const GemmPlan> preferred;
   TRAINRT_TRY(prepare(call, preferred));
+  // k = 0 has nothing to choose from.
   if (preferred->key().empty() || count == 0)
     return {};
   std::vector<Choice> found;
   TRAINRT_TRY(static_cast<const LtPlan &>(*preferred).candidates(int(count), found));
   plans.push_back(preferred);
+  // Plans with the same key and other algorithms; the preferred one is there already.
   for (const Choice &choice : found) {
     auto plan = std::make_shared<LtPlan>(impl, call);
     TRAINRT_TRY(plan->make());
@@ -518,6 +554,7 @@ std::string CublasLt::machine() const { return "matrix products, " + impl->ident
 
 Status CublasLt::choose(const Choices &choices) {
   std::map<std::string, Choice> read;
+  // All of it is read before any of it counts.
   for (const auto &[key, text] : choices) {
     Choice choice;
     const char *at = text.c_str();
@@ -531,6 +568,7 @@ Status CublasLt::choose(const Choices &choices) {
       return fail(Code::BadData, "the tuned algorithm of '", key, "' is damaged");
     read[key] = choice;
   }
+  // Algorithms that were chosen before are chosen again with the next plan.
   std::lock_guard<std::mutex> lock(impl->mutex);
   for (auto &[key, choice] : read) {
     impl->choices.erase(key);

@@ -22,6 +22,7 @@ bool readable(int64_t fastExtent, int64_t fastStride, int64_t slowExtent, int64_
               int64_t &ld) {
   if (fastExtent > 1 && fastStride != 1)
     return false;
+  // A single column is as long as it is.
   ld = slowExtent > 1 ? slowStride : fastExtent;
   return ld >= fastExtent;
 }
@@ -29,6 +30,7 @@ bool readable(int64_t fastExtent, int64_t fastStride, int64_t slowExtent, int64_
 bool store(int64_t e0, int64_t s0, int64_t e1, int64_t s1, Stored &stored,
            bool secondIsFast = false) {
   int64_t ld0, ld1;
+  // Either axis may be the one of unit stride.
   bool first = readable(e0, s0, e1, s1, ld0), second = readable(e1, s1, e0, s0, ld1);
   first &= !secondIsFast;
   if (!first && !second)
@@ -55,6 +57,7 @@ bool joins(int64_t outer, int64_t inner, int64_t innerExtent) {
 void joinAxes(std::vector<BatchAxis> &axes) {
   for (bool changed = true; changed;) {
     changed = false;
+    // The order of axes says nothing: any two may be neighbours in memory.
     for (size_t i = 0; i < axes.size() && !changed; ++i)
       for (size_t j = 0; j < axes.size() && !changed; ++j) {
         const BatchAxis outer = axes[i], inner = axes[j];
@@ -71,8 +74,10 @@ void joinAxes(std::vector<BatchAxis> &axes) {
 /// Makes a batch axis along which `fixed` does not move a part of a matrix axis.
 bool fold(const BatchAxis &axis, int64_t fixed, int64_t moving, int64_t &extent, int64_t &stride,
           int64_t &cStride) {
+  // The operand has the same matrix for every index.
   if (fixed != 0)
     return false;
+  // An extent of 1 has no stride of its own.
   if (extent == 1) {
     stride = moving;
     cStride = axis.c;
@@ -94,13 +99,16 @@ Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
   std::vector<BatchAxis> axes;
   for (size_t i = 0; i < call.batch.size(); ++i) {
     BatchAxis axis{call.batch[i], call.aBatch[i], call.bBatch[i], call.cBatch[i]};
+    // A single index needs no axis.
     if (axis.extent == 1)
       continue;
+    // Other operands may be repeated.
     if (axis.c == 0)
       return fail(Code::Unsupported, "the elements of a matmul's result overlap: its batch axis ",
                   i, " has stride 0");
     axes.push_back(axis);
   }
+  // Fewer axes, so that more of them are one batch.
   joinAxes(axes);
   for (size_t i = 0; i < axes.size();) {
     // Folded only where every operand stays readable: m = 1 may have been its operands' unit
@@ -115,11 +123,13 @@ Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
       ++i;
       continue;
     }
+    // Once more from the beginning: the larger matrix may take another axis.
     m = m2, n = n2, aM = aM2, bN = bN2, cM = cM2, cN = cN2;
     axes.erase(axes.begin() + i);
     i = 0;
   }
 
+  // Which axis of each is stored along columns decides on transposes.
   Stored a, b, c;
   if (!store(m, aM, k, call.aK, a))
     return noUnitStride("A", m, aM, k, call.aK);
@@ -132,6 +142,7 @@ Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
   layout.k = k;
   layout.ldD = c.ld;
   layout.swapped = !c.firstIsFast;
+  // With an epilogue C is row-major: the library's bias runs along its columns.
   if (!layout.swapped) {
     layout.rows = m, layout.columns = n;
     layout.transposeX = !a.firstIsFast, layout.ldX = a.ld;
@@ -142,6 +153,7 @@ Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
     layout.transposeY = a.firstIsFast, layout.ldY = a.ld;
   }
   // The longest axis is the strided batch; the first of several.
+  // Others are loops of calls.
   auto longest =
       std::max_element(axes.begin(), axes.end(), [](const BatchAxis &left, const BatchAxis &right) {
         return left.extent < right.extent;

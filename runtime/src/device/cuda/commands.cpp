@@ -11,11 +11,13 @@
 
 namespace trainrt::cuda {
 
+/// Of the device's plans: buffers begin at such multiples.
 static uint64_t padded(uint64_t bytes) {
   return uint64_t(trainrt::padded(int64_t(bytes), cudaPlanAlignment));
 }
 
 Status Libraries::blas(Blas *&library) {
+  // From any thread; loaded with the first plan that needs it.
   std::lock_guard lock(mutex);
   if (!loadedBlas)
     TRAINRT_TRY(Blas::load(loadedBlas));
@@ -39,6 +41,7 @@ Status Libraries::segmentAttention(SegmentAttention *&library) {
   return {};
 }
 
+/// A package that was tuned nowhere needs no library for it.
 Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
   if (std::none_of(tuning.begin(), tuning.end(),
                    [](const auto &table) { return table.first.starts_with("matrix products, "); }))
@@ -46,20 +49,24 @@ Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
   Blas *library = nullptr;
   TRAINRT_TRY(blas(library));
   machine = library->machine();
+  // Tuned for another machine: nothing is adopted.
   auto own = tuning.find(machine);
   return own == tuning.end() ? Status() : library->choose(own->second).as(Code::BadPackage);
 }
 
+/// Once a plan: afterwards only addresses change.
 Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
   LibraryCalls calls;
   DeviceContext with{context, program, kernels, calls, tables};
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const ExecutionPlan::Step &step = plan.steps[i];
+    // Commands without work have no number.
     with.number = items.size();
     std::unique_ptr<DeviceCommand> command;
     TRAINRT_TRY(plan.visit(step, [&](const auto &, const auto &view) {
       return prepareOnDevice(view, with, command);
     }));
+    // Copies between host and device have a lane of their own.
     const unsigned lane = isTransfer(*plan.function, *step.command) ? numLanes - 1 : plan.aside[i];
     if (command)
       items.push_back({&step, lane, std::move(command)});
@@ -67,12 +74,14 @@ Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &poo
   return prepareLibraries(calls, libraries, pool);
 }
 
+/// Plans of libraries take long to find: all threads share them.
 Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool) {
   auto &gemms = calls.gemms;
   auto &attentions = calls.attentions;
   Blas *blas = nullptr;
   Dnn *dnn = nullptr;
   SegmentAttention *own = nullptr;
+  // Only what is needed is loaded.
   if (!gemms.empty())
     TRAINRT_TRY(libraries.blas(blas));
   if (std::ranges::any_of(attentions, [](const auto &entry) { return entry.call.segments > 0; }))
@@ -95,6 +104,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   // The first command that has no plan is told.
   std::vector<const Status *> failed(items.size());
   auto hand = [&](const auto &entries) {
+    // Equal calls have one plan.
     for (const auto &entry : entries)
       for (const auto &use : entry.uses) {
         *use.plan = entry.plan;
@@ -106,6 +116,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   for (size_t i = 0; i < items.size(); ++i) {
     if (failed[i])
       return failed[i]->within(describe(i) + ": ");
+    // Copies need no workspace.
     if (items[i].lane < 2) {
       uint64_t &need = workspaceNeed[items[i].lane];
       need = std::max(need, padded(items[i].command->workspaceBytes()));
@@ -114,13 +125,16 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   return {};
 }
 
+/// After every change of an address.
 void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Workspace space,
                        DeviceAddress tableAddress) {
+  // One workspace for each lane of kernels: commands of both run side by side.
   workspaces[0] = {space.address, workspaceNeed[0]};
   workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
   bufferAddresses.assign(plan.bufferBytes.size(), 0);
   Addresses addresses;
   addresses.of = [&](const Place &place) {
+    // An operand that the command does not have.
     if (!place.isPresent())
       return DeviceAddress(0);
     bufferAddresses[place.buffer] = address(place.buffer);
@@ -130,6 +144,7 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
   };
   addresses.tables = tableAddress;
   addresses.tableBytes = tables;
+  // The slot of a command is that of its number in the function, whatever is left out here.
   for (Item &item : items) {
     addresses.error = errors + sizeof(ErrorSlot) * DeviceAddress(item.step->command -
                                                                  plan.function->commands.data());
@@ -146,6 +161,7 @@ bool Commands::hasTransfers() const {
                      [](const Item &item) { return item.lane == numLanes - 1; });
 }
 
+/// For each command, of each lane the last one that it has to wait for, or -1.
 std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() const {
   std::vector<std::array<int32_t, numLanes>> result(items.size(), {-1, -1, -1});
   MemoryOrder order;
@@ -157,6 +173,7 @@ std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() co
       if (!operand.isPresent())
         continue;
       // How far a command reaches is not known; no further than its buffer does.
+      assert(operand.buffer < bufferAddresses.size() && "addresses are resolved");
       const DeviceAddress begin = bufferAddresses[operand.buffer];
       const MemoryOrder::Range range = {begin, begin + uint64_t(plan.bufferBytes[operand.buffer])};
       if (operand.isRead())
@@ -164,6 +181,7 @@ std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() co
       if (operand.isWritten())
         writes.push_back(range);
     }
+    // Readers wait for writers, writers for both.
     order.add(reads, writes, [&](int32_t earlier) {
       int32_t &last = result[i][items[size_t(earlier)].lane];
       last = std::max(last, earlier);

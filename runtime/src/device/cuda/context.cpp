@@ -19,10 +19,12 @@ Status Context::open(int ordinal, std::unique_ptr<Context> &context) {
   if (ordinal < 0 || ordinal >= count)
     return fail(Code::DeviceError, "there is no GPU ", ordinal, ": this process sees ", count,
                 count == 1 ? ", GPU 0" : ", GPUs 0 to " + std::to_string(count - 1));
+  // From here on the destructor gives back what was taken.
   std::unique_ptr<Context> opened(new Context(*driver));
   TRAINRT_TRY(driver->check(driver->cuDeviceGet(&opened->device, ordinal), "cannot open the GPU"));
   opened->number = ordinal;
   char name[128] = "";
+  // A GPU without a name is one.
   driver->cuDeviceGetName(name, sizeof name, opened->device);
   opened->text = "GPU " + std::to_string(ordinal) + " (" + name + ")";
   for (auto [attribute, value] :
@@ -31,6 +33,7 @@ Status Context::open(int ordinal, std::unique_ptr<Context> &context) {
         std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &opened->numMultiprocessors}})
     TRAINRT_TRY(driver->check(driver->cuDeviceGetAttribute(value, attribute, opened->device),
                               "cannot query the GPU"));
+  // The process's own context: libraries and other users of the GPU share it.
   TRAINRT_TRY(driver->check(driver->cuDevicePrimaryCtxRetain(&opened->handle, opened->device),
                             "cannot use the GPU"));
   context = std::move(opened);
@@ -42,6 +45,7 @@ Context::~Context() {
     api.cuDevicePrimaryCtxRelease(device);
 }
 
+/// A moved-from event is empty.
 Event::Event(Event &&other) noexcept { *this = std::move(other); }
 
 Event &Event::operator=(Event &&other) noexcept {
@@ -69,6 +73,7 @@ PinnedMemory &PinnedMemory::operator=(PinnedMemory &&other) noexcept {
   return *this;
 }
 
+/// What it held is gone even if there is no memory for the new.
 Status PinnedMemory::allocate(const Context &where, int64_t size, const char *what) {
   release();
   context = &where;
@@ -82,6 +87,7 @@ Status PinnedMemory::allocate(const Context &where, int64_t size, const char *wh
   return {};
 }
 
+/// The caller has waited for whatever reads it.
 void PinnedMemory::release() {
   if (bytes)
     context->driver().cuMemFreeHost(bytes);

@@ -6,6 +6,7 @@
 #include "format/file.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <filesystem>
 
@@ -19,9 +20,11 @@ const char *const cudnnName = "libcudnn.so.9";
 
 /// "9_19_0" or "9.19.0" as 91900; 0 if that is not what stands there.
 int64_t readVersion(const char *text, const char *end, char separator) {
+  assert(text <= end && "a range");
   int64_t parts[3] = {};
   for (int i = 0; i < 3; ++i) {
     const char *begin = text;
+    // At most four digits a part, as versions have.
     for (; text != end && *text >= '0' && *text <= '9' && text - begin < 4; ++text)
       parts[i] = parts[i] * 10 + (*text - '0');
     if (text == begin || (i < 2 && (text == end || *text++ != separator)))
@@ -41,6 +44,7 @@ std::string versionText(int64_t version) {
 
 int64_t cudnnVersionAt(const std::string &path) {
   // Packages of distributions: libcudnn.so.9 is a link to libcudnn.so.9.19.0.
+  // A link that leads nowhere has no version.
   std::error_code error;
   fs::path real = fs::canonical(path, error);
   if (error)
@@ -51,6 +55,7 @@ int64_t cudnnVersionAt(const std::string &path) {
       return version;
   // Elsewhere: the part of it that knows has a symbol "cudnn_version_9_19_0_56_".
   std::shared_ptr<const MappedFile> file;
+  // Mapped, not read: it has hundreds of megabytes.
   if (!MappedFile::open((real.parent_path() / "libcudnn_graph.so.9").string(), file).ok())
     return 0;
   const char *begin = reinterpret_cast<const char *>(file->data()), *end = begin + file->size();
@@ -65,6 +70,7 @@ int64_t cudnnVersionAt(const std::string &path) {
 
 std::vector<FoundCudnn> findCudnn() {
   std::vector<FoundCudnn> found;
+  // Equal versions stay in the order of the search path.
   for (const std::string &path : findLibraries(cudnnName))
     found.push_back({path, cudnnVersionAt(path)});
   std::stable_sort(found.begin(), found.end(), [](const FoundCudnn &left, const FoundCudnn &right) {
@@ -76,9 +82,11 @@ std::vector<FoundCudnn> findCudnn() {
 Status loadCudnn(SharedLibrary &library, std::string &others) {
   std::vector<FoundCudnn> found = findCudnn();
   others.clear();
+  // All that were found, for the message of whoever cannot use them.
   for (const FoundCudnn &one : found)
     others += (others.empty() ? "" : ", ") + one.path + " (" + versionText(one.version) + ")";
   Status status;
+  // The newest that can be loaded.
   for (const FoundCudnn &one : found) {
     status = loadLibraryAt(one.path, library);
     if (status.ok())

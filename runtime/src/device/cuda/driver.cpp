@@ -23,6 +23,7 @@ Status loadFunctions(const char *library, bool named, Driver &driver) {
                 "; install the NVIDIA driver, or compile the model for the CPU (trainc --target "
                 "cpu)");
   }
+// All functions, or the driver is too old.
 #define TRAINRT_CUDA_RESOLVE(name, symbol, parameters)                                             \
   driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(handle, #symbol));                   \
   if (!driver.name)                                                                                \
@@ -42,6 +43,7 @@ Status loadFunctions(const char *library, bool named, Driver &driver) {
 
 Status Driver::load(const Driver *&driver) {
   // Never unloaded: other parts of the process may use the driver, too.
+  // By name, as tests name another one.
   static std::mutex mutex;
   static std::map<std::string, Driver> loaded;
   std::lock_guard lock(mutex);
@@ -51,6 +53,7 @@ Status Driver::load(const Driver *&driver) {
   const std::string library = named ? variable : "libcuda.so.1";
   auto known = loaded.find(library);
   if (known == loaded.end()) {
+    // A driver that cannot be loaded is tried again the next time.
     Driver fresh;
     TRAINRT_TRY(loadFunctions(library.c_str(), named, fresh));
     known = loaded.emplace(library, fresh).first;
@@ -61,6 +64,7 @@ Status Driver::load(const Driver *&driver) {
 
 std::string Driver::describe(CUresult result) const {
   const char *name = nullptr, *text = nullptr;
+  // Both stay null for numbers that this driver does not know.
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &text);
   std::string described = name ? name : "CUDA error " + std::to_string(result);

@@ -21,6 +21,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
   std::array<int32_t, numLanes> waited[numLanes];
   for (auto &upTo : waited)
     upTo.fill(-1);
+  // The first lane is where everything begins and ends.
   bool isUsed[numLanes] = {true};
   std::vector<std::vector<int32_t>> waits(commands.size());
   for (size_t i = 0; i < commands.size(); ++i) {
@@ -28,6 +29,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
     isUsed[lane] = true;
     for (unsigned other = 0; other < numLanes; ++other) {
       const int32_t last = dependencies[i][other];
+      // A lane has waited for all before the last that it has waited for.
       if (other == lane || last <= waited[lane][other])
         continue;
       assert(last < int32_t(i) && "commands wait for earlier ones");
@@ -36,6 +38,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
       isAwaited[size_t(last)] = true;
     }
   }
+  // By command; -1 is the beginning.
   std::map<int32_t, CUevent> done;
   auto mark = [&](int32_t command, CUstream on) {
     Event event;
@@ -48,6 +51,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
   auto wait = [&](CUstream on, int32_t command) {
     return driver.check(driver.cuStreamWaitEvent(on, done[command], 0), "cannot wait for an event");
   };
+  // A capture has to fork from the stream that it began on.
   for (unsigned lane = 1; lane < numLanes; ++lane)
     if (isUsed[lane]) {
       if (!done.count(-1))
@@ -62,8 +66,10 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
     if (isAwaited[i])
       TRAINRT_TRY(mark(int32_t(i), on));
   }
+  // And to join it again, or the capture fails.
   for (unsigned lane = 1; lane < numLanes; ++lane)
     if (isUsed[lane]) {
+      // Numbers that no command has.
       const int32_t end = INT32_MAX - int32_t(lane);
       TRAINRT_TRY(mark(end, streams[lane]));
       TRAINRT_TRY(wait(streams[0], end));
@@ -73,12 +79,15 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
 
 Status instantiate(const Context &context, CUgraph captured, bool asBody, const char *what,
                    CUgraphExec &executable) {
+  assert(captured && "a captured graph");
   const Driver &driver = context.driver();
   const char *form = std::getenv("TRAINRT_GRAPHS");
+  // The graph as it is, where a body may not have copies to the host.
   if (!asBody || (form && std::strcmp(form, "plain") == 0))
     return driver.check(driver.cuGraphInstantiate(&executable, captured, 0), what);
   CUgraph graph = nullptr;
   TRAINRT_TRY(driver.check(driver.cuGraphCreate(&graph, 0), what));
+  // A body that always runs: the driver starts its commands without the host's order between them.
   CUgraphConditionalHandle always = 0;
   CUresult result = driver.cuGraphConditionalHandleCreate(&always, graph, context.get(), 1,
                                                           CU_GRAPH_COND_ASSIGN_DEFAULT);
@@ -93,6 +102,7 @@ Status instantiate(const Context &context, CUgraph captured, bool asBody, const 
                                              0, captured);
   if (result == CUDA_SUCCESS)
     result = driver.cuGraphInstantiate(&executable, graph, 0);
+  // The executable has its own copy.
   driver.cuGraphDestroy(graph);
   return driver.check(result, what);
 }

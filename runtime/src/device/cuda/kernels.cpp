@@ -6,6 +6,7 @@
 #include "device/cuda/library_search.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string_view>
 
 namespace trainrt::cuda {
@@ -26,6 +27,7 @@ Architecture parseArchitecture(std::string_view text) {
   size_t i = 0;
   for (; i < text.size() && i < 4 && text[i] >= '0' && text[i] <= '9'; ++i)
     result.number = result.number * 10 + (text[i] - '0');
+  // A letter behind the number.
   result.exact = i < text.size() && text[i] >= 'a' && text[i] <= 'z';
   return result;
 }
@@ -40,6 +42,7 @@ bool runsOn(Architecture architecture, const Context &context) {
 /// What the PTX text was made for; 0 where it does not say.
 Architecture targetOf(std::string_view ptx) {
   constexpr std::string_view directive = ".target sm_";
+  // The directive stands in the head of the text.
   size_t at = ptx.substr(0, 4096).find(directive);
   return at == std::string_view::npos ? Architecture{}
                                       : parseArchitecture(ptx.substr(at + directive.size()));
@@ -51,11 +54,13 @@ Status Kernels::load(const Context &context, const Package &package,
                      std::unique_ptr<Kernels> &kernels) {
   std::unique_ptr<Kernels> result(new Kernels(context));
   const Program &program = package.program();
+  // The best that runs here, then all cubins of it.
   Architecture best;
   for (const ZipEntry &entry : package.zip().entries()) {
     if (!entry.name.starts_with(cubinPrefix))
       continue;
     Architecture found = parseArchitecture(entry.name.substr(cubinPrefix.size()));
+    // An exact one goes over others of the same number.
     if (runsOn(found, context) && (found.number > best.number || found.exact))
       best = found;
   }
@@ -68,6 +73,7 @@ Status Kernels::load(const Context &context, const Package &package,
       TRAINRT_TRY(result->loadModule(package, entry));
       any = true;
     }
+  // PTX only where no cubin runs: it is compiled while loading.
   if (const ZipEntry *ptx = package.zip().find(ptxName); !any && ptx) {
     std::string_view text(reinterpret_cast<const char *>(package.zip().data(*ptx)), ptx->size);
     Architecture target = targetOf(text);
@@ -76,6 +82,7 @@ Status Kernels::load(const Context &context, const Package &package,
       any = true;
     }
   }
+  // A program without kernels needs none.
   if (!any && !program.kernels.empty())
     return fail(Code::BadPackage, "package '", package.path(), "' was compiled for ",
                 package.target(), ", which ", context.name(), " of architecture sm_",
@@ -88,6 +95,7 @@ Status Kernels::load(const Context &context, const Package &package,
     // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
     // an error that debugging tools report.
     const std::string section = std::string(".text.") + kernel.name + '\0';
+    // Twice: by the section that names it, then by asking every module.
     for (bool bySection : {true, false})
       for (const Module &module : result->modules)
         if (!function.handle && (!bySection || module.image.find(section) != std::string::npos))
@@ -103,8 +111,10 @@ Status Kernels::load(const Context &context, const Package &package,
                              ("cannot load kernel '" + kernel.name + "'").c_str()));
     result->functions.push_back(function);
   }
+  // Only the search has read them.
   for (Module &module : result->modules)
     module.image = {};
+  // What kernels may use without being asked about.
   result->sharedLimits.assign(result->functions.size(), 48 << 10);
   TRAINRT_TRY(result->readChoices(package));
   kernels = std::move(result);
@@ -120,6 +130,7 @@ Status Kernels::readChoices(const Package &package) {
     return {};
   const std::vector<KernelDecl> &all = package.program().kernels;
   for (const auto &[key, name] : own->second) {
+    // A name that is not in the package.
     auto kernel = std::find_if(all.begin(), all.end(),
                                [&](const KernelDecl &decl) { return decl.name == name; });
     if (kernel == all.end())
@@ -129,6 +140,7 @@ Status Kernels::readChoices(const Package &package) {
   return {};
 }
 
+/// By the key of a launch; the compiled order where nothing was tuned.
 uint32_t Kernels::chosen(const std::string &key, uint32_t otherwise) const {
   auto found = choices.find(key);
   return found == choices.end() ? otherwise : found->second;
@@ -139,6 +151,7 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
   // PTX must end with a zero; cubins are copied, too, so that they are aligned.
   std::string image(reinterpret_cast<const char *>(package.zip().data(entry)), entry.size);
   char log[4096] = "";
+  // The driver's reason, such as a register that PTX lacks.
   int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
   CUmodule module = nullptr;
@@ -149,6 +162,7 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
     return fail(Code::BadPackage, "package '", package.path(), "', entry '", entry.name,
                 "': ", context.name(), " cannot load it: ", driver.describe(result),
                 Lines{log[0] ? std::string("\n") + log : ""});
+  assert(module && "loaded");
   modules.push_back({module, std::move(image)});
   return {};
 }
@@ -159,12 +173,14 @@ Kernels::~Kernels() {
 }
 
 Status Kernels::allowShared(uint32_t index, int64_t bytes) {
+  assert(index < sharedLimits.size() && "a kernel of the package");
   if (bytes <= sharedLimits[index])
     return {};
   TRAINRT_TRY(context.driver().check(
       context.driver().cuFuncSetAttribute(
           functions[index].handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(bytes)),
       "a kernel's shared memory is more than the GPU has"));
+  // Raised only: launches of other sizes may be under way.
   sharedLimits[index] = bytes;
   return {};
 }

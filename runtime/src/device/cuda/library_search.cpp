@@ -19,6 +19,7 @@ namespace {
 
 const char *const systemToolkit = "/usr/local/cuda/lib64";
 
+/// Empty where it is not set.
 std::string environment(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
@@ -29,6 +30,7 @@ std::vector<std::string> splitPath(const std::string &list) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin < list.size();) {
     size_t end = std::min(list.find(':', begin), list.size());
+    // Colons beside each other have nothing between.
     if (end != begin)
       parts.push_back(list.substr(begin, end - begin));
     begin = end + 1;
@@ -36,6 +38,7 @@ std::vector<std::string> splitPath(const std::string &list) {
   return parts;
 }
 
+/// Each folder once, in the order of preference.
 void addFolder(std::vector<std::string> &folders, const fs::path &folder) {
   std::error_code ignored;
   std::string text = folder.lexically_normal().string();
@@ -45,6 +48,7 @@ void addFolder(std::vector<std::string> &folders, const fs::path &folder) {
 }
 
 void addToolkit(std::vector<std::string> &folders, const fs::path &root) {
+  // Set to nothing is not set.
   if (root.empty())
     return;
   addFolder(folders, root / "lib64");
@@ -58,6 +62,7 @@ void addWheels(std::vector<std::string> &folders, const fs::path &sitePackages) 
   for (fs::directory_iterator it(sitePackages / "nvidia", error), end; !error && it != end;
        it.increment(error))
     found.push_back((it->path() / "lib").string());
+  // The system's order is none.
   std::sort(found.begin(), found.end());
   for (const std::string &folder : found)
     addFolder(folders, folder);
@@ -66,6 +71,7 @@ void addWheels(std::vector<std::string> &folders, const fs::path &sitePackages) 
 /// Those of the Pythons in reach: of the active environment, of PATH, of the person, of the system.
 void addInstalledWheels(std::vector<std::string> &folders) {
   std::vector<fs::path> prefixes;
+  // The active environment first.
   for (const char *name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     prefixes.push_back(environment(name));
   std::error_code error;
@@ -76,6 +82,7 @@ void addInstalledWheels(std::vector<std::string> &folders) {
     prefixes.push_back(fs::path(home) / ".local");
   prefixes.push_back("/usr/local");
   prefixes.push_back("/usr");
+  // Relative entries of PATH depend on where the process runs.
   for (const fs::path &prefix : prefixes) {
     if (!prefix.is_absolute())
       continue;
@@ -84,6 +91,7 @@ void addInstalledWheels(std::vector<std::string> &folders) {
          it.increment(error))
       if (it->path().filename().string().rfind("python3", 0) == 0)
         pythons.push_back(it->path());
+    // Versions in the order of their names.
     std::sort(pythons.begin(), pythons.end());
     for (const fs::path &python : pythons)
       for (const char *packages : {"site-packages", "dist-packages"})
@@ -104,6 +112,8 @@ void addLoaderFolders(std::vector<std::string> &folders) {
 
 void *SharedLibrary::symbol(const char *name) const { return dlsym(handle, name); }
 
+/// In the order of preference: beside the program, beside this library, where the user says,
+/// toolkits.
 std::vector<std::string> librarySearchPath() {
   std::vector<std::string> folders;
   std::error_code error;
@@ -118,6 +128,7 @@ std::vector<std::string> librarySearchPath() {
     if (!error)
       addFolder(folders, library.parent_path());
   }
+  // A folder of libraries, a toolkit, or site-packages: whatever it is.
   for (const std::string &named : splitPath(environment("TRAINRT_CUDA_PATH"))) {
     fs::path folder = named;
     addFolder(folders, folder);
@@ -129,6 +140,7 @@ std::vector<std::string> librarySearchPath() {
   return folders;
 }
 
+/// All of them, so that versions can be compared.
 std::vector<std::string> findLibraries(const std::string &name) {
   std::vector<std::string> folders = librarySearchPath(), found;
   addLoaderFolders(folders);
@@ -141,6 +153,8 @@ std::vector<std::string> findLibraries(const std::string &name) {
   return found;
 }
 
+/// The first name that can be loaded, by place; a file that is damaged is told if nothing else is
+/// found.
 Status loadLibrary(const std::vector<std::string> &names, const std::string &hint,
                    SharedLibrary &library) {
   std::vector<std::string> folders = librarySearchPath(), wheels;
@@ -159,10 +173,12 @@ Status loadLibrary(const std::vector<std::string> &names, const std::string &hin
     library = {handle, path};
     return true;
   };
+  // A newer name goes before a nearer place.
   for (const std::string &name : names) {
     for (const std::string &folder : folders)
       if (tryPath(folder + "/" + name))
         return {};
+    // Without a folder the loader's own path and cache.
     if (tryPath(name) || tryPath(std::string(systemToolkit) + "/" + name))
       return {};
     for (const std::string &folder : wheels)
@@ -184,6 +200,7 @@ Status loadLibrary(const std::vector<std::string> &names, const std::string &hin
       "library, to a CUDA toolkit or to a Python site-packages folder with NVIDIA's wheels");
 }
 
+/// As the user names it: nothing else is tried.
 Status loadLibraryAt(const std::string &path, SharedLibrary &library) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {

@@ -14,23 +14,27 @@ namespace {
 /// Bytes that one thread copies into a pinned block faster than a pool would start.
 constexpr int64_t copyGrain = 1 << 20;
 
+/// From the caller's memory to the device, without the staging block.
 bool goesDirectly(const Program &program, uint32_t input, const ArrayView &array) {
   return array.pinned && array.dtype == program.inputs[input].dtype;
 }
 
 } // namespace
 
+/// Hypers first, then the inputs that the function reads, each aligned as buffers are.
 StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
   StagingLayout layout;
   for (const TensorDecl &hyper : program.hypers) {
     layout.hypers.push_back(layout.bytes);
     layout.bytes += padded(hyper.staticBytes, cudaPlanAlignment);
   }
+  // Hypers are sent with every run, whatever the inputs are.
   layout.hyperBytes = layout.bytes;
   layout.inputs.resize(program.inputs.size());
   layout.staged.resize(program.inputs.size());
   for (size_t i = 0; i < plan.function->buffers.size(); ++i) {
     const Buffer &buffer = plan.function->buffers[i];
+    // An input may have several buffers.
     if (buffer.space != Space::Input || layout.staged[buffer.index])
       continue;
     layout.staged[buffer.index] = true;
@@ -42,6 +46,7 @@ StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
 
 Status fillStaging(const Program &program, const StagingLayout &layout, const Device::Run &run,
                    ThreadPool &pool, unsigned char *block) {
+  // The host's own copy: runs under way have theirs.
   for (size_t i = 0; i < program.hypers.size(); ++i)
     std::memcpy(block + layout.hypers[i], run.hypers[i].data(),
                 size_t(program.hypers[i].staticBytes));
@@ -49,6 +54,7 @@ Status fillStaging(const Program &program, const StagingLayout &layout, const De
     return {};
   for (uint32_t input : run.plan.function->inputs) {
     const ArrayView &array = run.batch->arrays[input];
+    // Copied within the device, or sent from where it is.
     if (!layout.staged[input] || array.onDevice || goesDirectly(program, input, array))
       continue;
     const DType dtype = program.inputs[input].dtype;
@@ -57,8 +63,11 @@ Status fillStaging(const Program &program, const StagingLayout &layout, const De
     if (!countElements(array.shape.data(), array.shape.size(), count) ||
         !countBytes(dtype, array.shape.data(), array.shape.size(), bytes))
       return fail(Code::BadData, "input '", program.inputs[input].name, "' is too large");
+    // Nothing to copy.
     if (!bytes)
       continue;
+    // Left out by the caller, who allows for it.
+    // A pool takes longer to start than small copies take.
     if (!array.data)
       std::memset(to, 0, size_t(bytes));
     else if (array.dtype != dtype)
@@ -75,6 +84,7 @@ Status fillStaging(const Program &program, const StagingLayout &layout, const De
   return {};
 }
 
+/// What leaves the host: offsets into the staging block, and from where if not from there.
 std::vector<StagingLayout::Part> partsToSend(const Program &program, const StagingLayout &layout,
                                              const Device::Run &run) {
   using Part = StagingLayout::Part;
@@ -86,6 +96,7 @@ std::vector<StagingLayout::Part> partsToSend(const Program &program, const Stagi
       if (!layout.staged[input])
         continue;
       const bool direct = goesDirectly(program, input, array);
+      // A single input that lies elsewhere cuts the piece.
       isWhole &= !direct && !array.onDevice;
       int64_t bytes = 0;
       if (!array.onDevice &&
@@ -107,6 +118,7 @@ Status PinnedBlocks::allocate(const Context &context, int64_t bytes, void *&memo
   TRAINRT_TRY(block.allocate(context, bytes, "batches"));
   memory = block.data();
   std::lock_guard lock(mutex);
+  // By its beginning, so that `contain` finds the block around an address.
   blocks.emplace(block.data(), std::move(block));
   return {};
 }
@@ -119,6 +131,7 @@ void PinnedBlocks::release(void *memory) {
 bool PinnedBlocks::contain(const void *data, int64_t bytes) const {
   std::lock_guard lock(mutex);
   const auto *begin = static_cast<const unsigned char *>(data);
+  // The last block that begins at or before it.
   auto after = blocks.upper_bound(begin);
   if (after == blocks.begin())
     return false;

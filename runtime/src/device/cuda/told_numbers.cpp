@@ -10,6 +10,7 @@ ToldNumbers::Number ToldNumbers::find(const ExecutionPlan &plan, const Program &
                                       int32_t wanted) {
   for (const ExecutionPlan::Output &output : plan.outputs) {
     const DType dtype = program.outputs[output.index].dtype;
+    // A loss is one number; what is larger is told by its first.
     if (int32_t(output.index) == wanted && isFloat(dtype) && output.bytes >= int64_t(sizeOf(dtype)))
       return {dtype, output.offset, 0};
   }

@@ -4,10 +4,12 @@
 #include "device/cuda/transfers.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt::cuda {
 
+/// With the first transfer: many sessions have none.
 Status Transfers::prepare() {
   for (Slot &slot : slots) {
     if (slot.memory.data())
@@ -24,6 +26,7 @@ void Transfers::release() {
     slot = {};
 }
 
+/// The slot is the host's again afterwards.
 Status Transfers::await(Slot &slot) {
   if (!slot.busy)
     return {};
@@ -37,6 +40,7 @@ Status Transfers::upload(DeviceAddress to, int64_t bytes, const Device::Source &
   TRAINRT_TRY(prepare());
   for (int64_t begin = 0; begin < bytes; begin += chunk) {
     Slot &slot = slots[next++ % 2];
+    // What went through this block two chunks ago has left it.
     TRAINRT_TRY(await(slot));
     const int64_t end = std::min(bytes, begin + chunk);
     source(slot.memory.data(), begin, end);
@@ -44,6 +48,7 @@ Status Transfers::upload(DeviceAddress to, int64_t bytes, const Device::Source &
     TRAINRT_TRY(driver.check(driver.cuMemcpyHtoDAsync(to + DeviceAddress(begin), slot.memory.data(),
                                                       size_t(end - begin), stream),
                              "cannot copy values to the GPU"));
+    // Behind the copy: who awaits the slot awaits it.
     TRAINRT_TRY(driver.check(driver.cuEventRecord(slot.done.get(), stream), "cannot record"));
     slot.busy = true;
   }
@@ -54,6 +59,7 @@ Status Transfers::download(DeviceAddress from, int64_t bytes, unsigned char *to,
   TRAINRT_TRY(prepare());
   const Driver &driver = context.driver();
   // Chunk i + 1 is on the bus while chunk i is copied out of its block.
+  // One more round, in which the last chunk is copied out.
   const int64_t count = (bytes + chunk - 1) / chunk;
   auto sizeOfChunk = [&](int64_t i) { return std::min(bytes - i * chunk, chunk); };
   for (int64_t i = 0; i <= count; ++i) {
@@ -69,6 +75,7 @@ Status Transfers::download(DeviceAddress from, int64_t bytes, unsigned char *to,
     }
     if (i > 0) {
       Slot &slot = slots[(i - 1) % 2];
+      assert(slot.busy && "the chunk before is on its way");
       TRAINRT_TRY(await(slot));
       const unsigned char *block = slot.memory.data();
       unsigned char *target = to + (i - 1) * chunk;
@@ -81,12 +88,14 @@ Status Transfers::download(DeviceAddress from, int64_t bytes, unsigned char *to,
 }
 
 Status Transfers::view(DeviceAddress from, int64_t bytes, CUstream stream, const void *&host) {
+  // Known until something runs or is written.
   auto known = views.find(from);
   if (known != views.end() && known->second.bytes >= bytes) {
     host = known->second.memory.data();
     return {};
   }
   View view{{}, bytes};
+  // Pageable: it is read by the host only.
   TRAINRT_TRY(
       view.memory.allocate({}, std::max<int64_t>(bytes, 1), "host's copy of values", false));
   TRAINRT_TRY(download(from, bytes, view.memory.data(), stream));

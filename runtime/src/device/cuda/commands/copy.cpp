@@ -3,6 +3,8 @@
 
 #include "device/cuda/commands/device_command.h"
 
+#include <cassert>
+
 namespace trainrt::cuda {
 
 namespace {
@@ -15,6 +17,7 @@ public:
     to = addresses.of(step.places[Copy::To]);
   }
   Status enqueue(CUstream stream, Workspace) const override {
+    assert(step.bytes() > 0 && "empty copies are left out");
     const size_t bytes = size_t(step.bytes());
     CUresult result = CUDA_SUCCESS;
     if (step.isToHost())

@@ -4,14 +4,17 @@
 #include "device/cuda/commands/launch.h"
 #include "plan/tuning.h"
 
+#include <cassert>
 #include <climits>
 #include <cstring>
 
 namespace trainrt::cuda {
 
+/// Which kernel, how many blocks and threads; groups get their tables laid out.
 Status DeviceLaunch::prepare(DeviceContext &with) {
   Kernels &kernels = with.kernels;
   int64_t work = step.work(), block = step.grain();
+  // Without a choice the one that is compiled first.
   chosen.kernel = step.op.kernel;
   if (hasVariants()) {
     const uint32_t wanted = kernels.chosen(variantKey(), step.op.kernel);
@@ -21,12 +24,15 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
         work = step.variantWork(i);
         block = step.variantGrain(i);
       }
+    // A name of a kernel that is none of this launch's variants.
     if (chosen.kernel != wanted)
       return fail(Code::BadPackage, "entry '", tuningEntry, "': kernel '",
                   program.kernels[wanted].name, "' is none for ", variantKey());
   }
+  // Loaded with the package: nothing is loaded while a graph is captured.
   const Kernels::Function &loaded = kernels.function(chosen.kernel);
   const std::string &name = program.kernels[chosen.kernel].name;
+  // A grid has so many blocks along its first axis.
   if (work > INT_MAX)
     return fail(Code::Unsupported, "kernel '", name, "' needs ", work,
                 " blocks, more than a GPU can start at once; use a smaller batch");
@@ -37,8 +43,10 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
   function = loaded.handle;
   chosen.grid = unsigned(work);
   chosen.block = unsigned(block);
+  assert(loaded.handle && "all kernels are found when they are loaded");
   shared = unsigned(step.scratch());
   if (step.op.members) {
+    // Tables of blocks and arguments; the error slot is the third.
     layOutGroup(with.tables);
     parameters.resize(3);
   } else {
@@ -47,6 +55,7 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
       parameters.push_back(uint64_t(dim));
     parameters.push_back(0); // the error slot
   }
+  // The vector stays as it is from now on: pointers lead into it.
   for (uint64_t &parameter : parameters)
     pointers.push_back(&parameter);
   return {};
@@ -66,6 +75,7 @@ void DeviceLaunch::layOutGroup(std::vector<unsigned char> &tables) {
       append(place, sizeof place);
     }
   argumentsOffset = tables.size();
+  // Addresses first, then dims, as the kernel reads them.
   for (uint32_t member = 0; member < step.op.members; ++member) {
     tables.resize(tables.size() + step.numArgs() * 8);
     append(step.dims().data() + member * step.numDims(), step.numDims() * 8);
@@ -76,15 +86,18 @@ void DeviceLaunch::layOutGroup(std::vector<unsigned char> &tables) {
 void DeviceLaunch::resolve(const Addresses &addresses) {
   if (step.op.members) {
     const size_t args = step.numArgs(), stride = args + step.numDims();
+    assert(args > 0 && "members have operands");
     for (size_t i = 0; i < step.places.size(); ++i) {
       const DeviceAddress operand = addresses.of(step.places[i]);
       std::memcpy(&addresses.tableBytes[argumentsOffset + (i / args * stride + i % args) * 8],
                   &operand, sizeof operand);
     }
+    // One error slot for the group.
     parameters = {addresses.tables + blocksOffset, addresses.tables + argumentsOffset,
                   addresses.error};
     return;
   }
+  assert(parameters.size() >= step.places.size() + 1 && "operands, dims and the slot");
   for (size_t i = 0; i < step.places.size(); ++i)
     parameters[i] = addresses.of(step.places[i]);
   parameters.back() = addresses.error;
@@ -97,6 +110,7 @@ Status DeviceLaunch::enqueue(CUstream stream, Workspace) const {
                       "cannot be started");
 }
 
+/// What decides on the quickest variant: the kernel, its size and its dims, not its addresses.
 std::string DeviceLaunch::variantKey() const {
   std::string text = program.kernels[step.op.kernel].name + " " + std::to_string(step.work()) +
                      " blocks of " + std::to_string(step.grain()) + " dims";
@@ -105,6 +119,7 @@ std::string DeviceLaunch::variantKey() const {
   return text;
 }
 
+/// The chosen one first: it is what others are compared with.
 std::vector<LaunchVariant> DeviceLaunch::variants() const {
   std::vector<LaunchVariant> all = {chosen};
   auto add = [&](uint32_t kernel, int64_t work, int64_t block) {

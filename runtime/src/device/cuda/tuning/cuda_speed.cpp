@@ -21,6 +21,7 @@ Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
   constexpr int copies = 10;
   while (marks.size() < 2)
     TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+  // Ten in a row: the clocks rise with the first.
   for (int i = -1; i < copies; ++i) { // the first one is not timed
     if (i == 0)
       TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), runs), "cannot record"));
@@ -31,6 +32,7 @@ Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
   float milliseconds = 0;
   TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
                            "cannot measure the copy speed"));
+  // Each copy reads and writes all bytes.
   bytesPerSecond = 2.0 * double(bytes) * copies / (double(milliseconds) / 1000);
   return {};
 }
@@ -43,6 +45,7 @@ Status CudaDevice::measureMatmulSpeed(double &flopsPerSecond) {
   size_t free = 0, total = 0;
   TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
   const auto bytesOf = [&](int64_t size) { return size * size * int64_t(sizeOf(matmul->dtype)); };
+  // Square, and as large as a fourth of the free memory allows.
   int64_t size = 8192;
   while (size > 512 && 3 * bytesOf(size) > int64_t(free / 4))
     size /= 2;
@@ -55,6 +58,7 @@ Status CudaDevice::measureMatmulSpeed(double &flopsPerSecond) {
   call.dtype = call.resultType = matmul->dtype;
   call.tf32 = matmul->tf32;
   call.m = call.n = call.k = size;
+  // Row-major, as models have them.
   call.aM = call.bK = call.cM = size;
   call.aK = call.bN = call.cN = 1;
   Blas *blas = nullptr;
@@ -77,6 +81,7 @@ Status CudaDevice::measureMatmulSpeed(double &flopsPerSecond) {
   float milliseconds = 0;
   TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
                            "cannot measure the speed of matmuls"));
+  // A multiplication and an addition for each of size ^ 3.
   flopsPerSecond =
       2.0 * double(size) * double(size) * double(size) * products / (double(milliseconds) / 1000);
   return {};

@@ -4,6 +4,7 @@
 #include "device/cuda/tuning/tuner.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -24,6 +25,7 @@ constexpr double worthwhile = 0.99;
 
 /// Every place equally often.
 size_t launchesFor(double seconds, size_t uses) {
+  assert(uses > 0 && "something uses it");
   const double wanted = seconds > 0 ? graphSeconds / seconds : double(fewestLaunches);
   const size_t launches = size_t(std::clamp(wanted, double(fewestLaunches), double(mostLaunches)));
   return (launches + uses - 1) / uses * uses;
@@ -33,6 +35,7 @@ size_t launchesFor(double seconds, size_t uses) {
 Subject productSubject(Blas &blas, const std::string &key, const GemmCall &call,
                        std::vector<GemmOperands> uses, Workspace workspace) {
   const size_t count = uses.size();
+  // The plans are made when it is its turn, not for all subjects at once.
   auto alternatives = [&blas, call, uses = std::move(uses),
                        workspace](bool all, std::vector<Alternative> &found) {
     std::vector<std::shared_ptr<const GemmPlan>> plans(1);
@@ -52,6 +55,7 @@ class Tuner::Candidate {
 public:
   Candidate(const Driver &driver, Alternative alternative)
       : alternative(std::move(alternative)), driver(driver) {}
+  // The graph goes along: only one destroys it.
   Candidate(Candidate &&other) noexcept
       : alternative(std::move(other.alternative)), graph(std::exchange(other.graph, nullptr)),
         launches(other.launches), best(other.best), driver(other.driver) {}
@@ -75,6 +79,7 @@ Status Tuner::start() {
   return end.create(context, CU_EVENT_DEFAULT);
 }
 
+/// Uses one after the other: caches are as cold as in a step.
 Status Tuner::capture(Candidate &candidate, size_t uses, size_t launches) {
   TRAINRT_TRY(
       driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
@@ -89,12 +94,14 @@ Status Tuner::capture(Candidate &candidate, size_t uses, size_t launches) {
   if (status.ok())
     status = driver.check(driver.cuGraphInstantiate(&candidate.graph, graph, 0),
                           "cannot make a graph of what is tuned");
+  // The executable has its own copy.
   if (graph)
     driver.cuGraphDestroy(graph);
   candidate.launches = launches;
   return status;
 }
 
+/// The best of all runs counts: anything else disturbs, nothing helps.
 Status Tuner::time(Candidate &candidate) {
   CUresult result = driver.cuEventRecord(begin.get(), stream);
   if (result == CUDA_SUCCESS)
@@ -107,6 +114,7 @@ Status Tuner::time(Candidate &candidate) {
   if (result == CUDA_SUCCESS)
     result = driver.cuEventElapsedTime(&milliseconds, begin.get(), end.get());
   TRAINRT_TRY(driver.check(result, "cannot time what is tuned"));
+  assert(candidate.launches > 0 && "captured before");
   candidate.best =
       std::min(candidate.best, double(milliseconds) / 1000 / double(candidate.launches));
   return {};
@@ -126,10 +134,12 @@ Status Tuner::measure(const Subject &subject, double &seconds) {
 
 Status Tuner::compare(const Subject &subject, double seconds, TuningResult::Line &line,
                       std::string &choice) {
+  assert(seconds >= 0 && "measured");
   std::vector<Alternative> found;
   TRAINRT_TRY(subject.alternatives(/*all=*/true, found));
   std::vector<Candidate> candidates;
   double quickest = INFINITY;
+  // In the order of preference: the first is what runs without tuning.
   for (const Alternative &alternative : found) {
     Candidate candidate(driver, alternative);
     Status status = capture(candidate, subject.uses, launchesFor(seconds, subject.uses));
@@ -138,6 +148,7 @@ Status Tuner::compare(const Subject &subject, double seconds, TuningResult::Line
       continue;
     TRAINRT_TRY(status);
     TRAINRT_TRY(time(candidate));
+    // The first run loads code; the second may count.
     TRAINRT_TRY(time(candidate));
     quickest = std::min(quickest, candidate.best);
     candidates.push_back(std::move(candidate));
@@ -147,10 +158,12 @@ Status Tuner::compare(const Subject &subject, double seconds, TuningResult::Line
     for (size_t i = 0; i < candidates.size(); ++i)
       if (i == 0 || candidates[i].best <= hopeless * quickest)
         TRAINRT_TRY(time(candidates[i]));
+  assert(!candidates.empty() && "what runs without tuning is one");
   const Candidate &first = candidates.front(), *best = &first;
   for (const Candidate &candidate : candidates)
     if (candidate.best < best->best)
       best = &candidate;
+  // A difference that small is no reason to change.
   if (best->best > worthwhile * first.best)
     best = &first;
   choice = best->alternative.name;
@@ -161,6 +174,7 @@ Status Tuner::compare(const Subject &subject, double seconds, TuningResult::Line
   return {};
 }
 
+/// What takes longest first, so that a limit in time leaves out what matters least.
 Status Tuner::tune(const std::vector<Subject> &subjects, double limit, TuningResult &result) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point started = Clock::now();
@@ -173,14 +187,17 @@ Status Tuner::tune(const std::vector<Subject> &subjects, double limit, TuningRes
   for (const Subject &subject : subjects) {
     order.push_back({&subject, 0});
     TRAINRT_TRY(measure(subject, order.back().seconds));
+    // Also where everything stays: the package was tuned for this machine then.
     result.choices[subject.machine];
   }
+  // Equal times by key: the same order every time.
   std::sort(order.begin(), order.end(), [](const Measured &a, const Measured &b) {
     return a.total() != b.total() ? a.total() > b.total() : a.subject->key < b.subject->key;
   });
   for (const Measured &entry : order) {
     const Subject &subject = *entry.subject;
     TuningResult::Line line{subject.key, int64_t(subject.uses), entry.seconds, entry.seconds};
+    // Those that are left keep what they have.
     if (std::chrono::duration<double>(Clock::now() - started).count() < limit)
       TRAINRT_TRY(
           compare(subject, entry.seconds, line, result.choices[subject.machine][subject.key]));

@@ -4,6 +4,7 @@
 #include "device/cuda/tuning/tuning_subjects.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt::cuda {
 
@@ -17,6 +18,7 @@ void forEachLasting(const ExecutionPlan &plan, const ExecutionPlan::Step &step,
   for (size_t i = 0; i < view.operands.size(); ++i) {
     if (!view.operands[i].isWritten())
       continue;
+    // Values that only the step reads may be overwritten.
     const Space space = view.buffer(i).space;
     if (space != Space::Arena && space != Space::Output)
       visit(i, view.places[i]);
@@ -34,6 +36,7 @@ const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
 }
 } // namespace
 
+/// What the largest command needs to write elsewhere.
 int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
   int64_t most = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
@@ -42,6 +45,7 @@ int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
     // One behind the other.
     int64_t sum = 0;
     forEachLasting(plan, commands.step(i), [&](size_t, const Place &place) {
+      // More than it needs, so that offsets keep their low bits.
       sum += plan.bufferBytes[place.buffer] / 256 * 256 + 256;
     });
     most = std::max(most, sum);
@@ -59,9 +63,11 @@ void TuningSubjects::add(const Commands &commands, const ExecutionPlan &plan) {
   }
 }
 
+/// Uses of equal products are one subject: they share the choice.
 void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
                                 const ExecutionPlan::Step &step) {
   GemmOperands operands = product.operands;
+  // In the order of the command's operands.
   DeviceAddress *const numbered[] = {&operands.a, &operands.b, &operands.c, &operands.bias,
                                      &operands.aux};
   DeviceAddress spare = memory.spare;
@@ -69,6 +75,7 @@ void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &
     *numbered[operand] = spare + DeviceAddress(place.offset);
     spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
   });
+  assert(product.plan && "choosable");
   auto same = std::find_if(products.begin(), products.end(),
                            [&](const Product &known) { return known.key == product.plan->key(); });
   if (same == products.end())
@@ -84,6 +91,7 @@ void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &
     parameters[operand] = spare + DeviceAddress(place.offset);
     spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
   });
+  // Bad indices of made-up numbers are nobody's.
   parameters.back() = memory.error;
   std::string key = launch.variantKey();
   auto same = std::find_if(launches.begin(), launches.end(),
@@ -94,11 +102,13 @@ void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &
 }
 
 Subject TuningSubjects::subjectOf(const Launches &entry) const {
+  // Without `all` the chosen one alone.
   auto alternatives = [this, &entry](bool all, std::vector<Alternative> &found) {
     for (const LaunchVariant &variant : entry.variants) {
       if (!all && !found.empty())
         break;
       auto enqueue = [this, &entry, variant](size_t use, CUstream stream) {
+        // Its own copy for each launch: kernels read it when they start.
         Parameters values = entry.uses[use];
         std::vector<void *> pointers;
         for (uint64_t &value : values)
