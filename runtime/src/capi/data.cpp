@@ -12,6 +12,7 @@ extern "C" {
 
 size_t trainrt_package_token_input_count(const trainrt_package *package) {
   size_t count = 0;
+  // An input may have several roles, each counted for itself.
   if (package)
     for (const Manifest::Tensor &input : package->impl->manifest().inputs)
       count += input.tokens.size();
@@ -23,6 +24,7 @@ trainrt_status trainrt_package_token_input(const trainrt_package *package, size_
   return guard(error, [&]() -> Status {
     if (!package || !input)
       return nullArgument(package ? "input" : "package");
+    // Roles in the order of the inputs.
     size_t at = index;
     for (const Manifest::Tensor &tensor : package->impl->manifest().inputs) {
       if (at >= tensor.tokens.size()) {
@@ -34,6 +36,7 @@ trainrt_status trainrt_package_token_input(const trainrt_package *package, size_
       result.input = tensor.name.c_str();
       result.role = tokens.isLabel ? TRAINRT_LABEL : TRAINRT_EMBED;
       result.pad = tokens.pad.value_or(0);
+      // One of both says what padding is.
       result.mask = tokens.pad ? nullptr : tokens.mask.c_str();
       return writeStruct(result, "input", input);
     }
@@ -44,10 +47,12 @@ trainrt_status trainrt_package_token_input(const trainrt_package *package, size_
 trainrt_status trainrt_package_row_lengths(const trainrt_package *package,
                                            const trainrt_batch *arrays, const char *symbol,
                                            int64_t *lengths, size_t rows, trainrt_error **error) {
+  // Rows without lengths would be written nowhere.
   return guard(error, [&]() -> Status {
     if (!package || !arrays || (rows && !lengths))
       return nullArgument(!package ? "package" : !arrays ? "arrays" : "lengths");
     const Program &program = package->impl->program();
+    // NULL: any size that tells lengths.
     int32_t index = -1;
     for (size_t i = 0; symbol && i < program.symbols.size(); ++i)
       if (program.symbols[i].name == symbol)
@@ -58,6 +63,7 @@ trainrt_status trainrt_package_row_lengths(const trainrt_package *package,
     TRAINRT_TRY(readBatch(*arrays, batch));
     std::vector<int64_t> measured;
     TRAINRT_TRY(measureRowLengths(*package->impl, batch, index, measured));
+    // Only now: a failure leaves the caller's memory as it was.
     if (measured.size() != rows)
       return fail(Code::BadData, "the arrays have ", measured.size(), " rows, not ", rows);
     std::copy(measured.begin(), measured.end(), lengths);
@@ -75,6 +81,7 @@ trainrt_status trainrt_package_count_real(const trainrt_package *package,
     TRAINRT_TRY(readBatch(*arrays, batch));
     DensityRecord record;
     TRAINRT_TRY(countRealOf(*package->impl, batch, role == TRAINRT_LABEL, record));
+    // Both at once, so that they belong to each other.
     *real = record.valid;
     *all = record.total;
     return {};
@@ -90,8 +97,10 @@ trainrt_status trainrt_sampler_create(const trainrt_sampler_options *options,
     TRAINRT_TRY(readStruct(options, "options", given));
     SamplerOptions chosen;
     chosen.rows = given.rows;
+    // Copied: the sampler outlives what the caller has given.
     if (given.lengths && given.rows > 0)
       chosen.lengths.assign(given.lengths, given.lengths + given.rows);
+    // Asked for here, and never again.
     if (given.complexity)
       for (int64_t row = 0; row < given.rows; ++row)
         chosen.complexities.push_back(given.complexity(given.complexity_user, row));
@@ -107,6 +116,7 @@ trainrt_status trainrt_sampler_create(const trainrt_sampler_options *options,
     chosen.fullBatches = given.full_batches != 0;
     auto result = std::make_unique<trainrt_sampler>();
     TRAINRT_TRY(Sampler::create(std::move(chosen), result->impl));
+    // The caller's from here on.
     *sampler = result.release();
     return {};
   });
@@ -119,6 +129,7 @@ trainrt_status trainrt_sampler_next(trainrt_sampler *sampler, const int64_t **ro
   return guard(error, [&]() -> Status {
     if (!sampler || !rows || !count)
       return nullArgument(!sampler ? "sampler" : !rows ? "rows" : "count");
+    // Valid until the next call: the sampler holds it.
     const std::vector<int64_t> &batch = sampler->impl.next();
     *rows = batch.data();
     *count = batch.size();
@@ -127,6 +138,7 @@ trainrt_status trainrt_sampler_next(trainrt_sampler *sampler, const int64_t **ro
 }
 
 int64_t trainrt_sampler_batches(trainrt_sampler *sampler, int64_t epoch) {
+  // -1 where there is no memory for the plan of the epoch, too.
   int64_t count = -1;
   guard(nullptr, [&]() -> Status {
     if (sampler && epoch >= 0)
@@ -178,6 +190,7 @@ trainrt_status trainrt_session_free_memory(const trainrt_session *session, uint6
   return guard(error, [&]() -> Status {
     if (!session || !bytes)
       return nullArgument(session ? "bytes" : "session");
+    // Negative where the system does not say.
     const int64_t free = session->impl->freeMemory();
     if (free < 0)
       return fail(Code::Unsupported, "the system does not tell how much memory is free");

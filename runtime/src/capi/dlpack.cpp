@@ -4,6 +4,8 @@
 #include "capi/internal.h"
 #include "device/memory.h"
 
+#include <cassert>
+
 using namespace trainrt;
 using namespace trainrt::capi;
 
@@ -11,6 +13,7 @@ static_assert(int(TRAINRT_VALUE_STATE) == int(Session::Value::State));
 static_assert(int(TRAINRT_VALUE_OUTPUT) == int(Session::Value::Output));
 
 // The layout of DLPack 0.x/1.x's DLManagedTensor, which is a fixed ABI.
+/// As they are in memory of whoever has made the tensor.
 namespace {
 struct DLDataType {
   uint8_t code, bits;
@@ -28,6 +31,7 @@ struct DLTensor {
 constexpr int32_t deviceCpu = 1, deviceCuda = 2, deviceCudaHost = 3, deviceCudaManaged = 13;
 enum DLCode : uint8_t { DLInt = 0, DLUInt = 1, DLFloat = 2, DLBfloat = 4, DLBool = 6 };
 
+/// One lane an element, as all of ours have.
 DLDataType toDLPack(DType dtype) {
   DLCode code = dtype == DType::BF16   ? DLBfloat
                 : isFloat(dtype)       ? DLFloat
@@ -48,12 +52,14 @@ namespace {
 Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_t &gpu) {
   if (!managed || !tensor)
     return nullArgument(managed ? "tensor" : "managed");
+  // What it points to stays the library's.
   const DLTensor &from = managed->tensor;
   if (from.deviceType != deviceCpu && from.deviceType != deviceCuda &&
       from.deviceType != deviceCudaHost && from.deviceType != deviceCudaManaged)
     return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ", from.deviceType,
                 ", neither a CPU nor a CUDA GPU; copy it to the CPU first");
   int dtype = 0;
+  // By trying all: the codes have no other order than ours.
   for (; dtype < numDTypes; ++dtype) {
     DLDataType candidate = toDLPack(static_cast<DType>(dtype));
     if (candidate.code == from.dtype.code && candidate.bits == from.dtype.bits &&
@@ -65,6 +71,7 @@ Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_
                 ", ", int(from.dtype.bits), " bits) is not supported");
   if (from.ndim < 0 || (from.ndim && !from.shape))
     return fail(Code::InvalidArgument, "DLPack tensor: it has no shape");
+  // From the last axis on: strides of axes of one element do not matter.
   int64_t dense = 1;
   for (int32_t axis = from.ndim; from.strides && axis-- > 0;) {
     if (from.shape[axis] > 1 && from.strides[axis] != dense)
@@ -72,8 +79,10 @@ Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_
                   "DLPack tensor: it is not dense row-major; make it contiguous first");
     dense *= from.shape[axis];
   }
+  // The shape is not copied: it lives as long as the tensor.
   *tensor = {static_cast<char *>(from.data) + from.byteOffset, static_cast<trainrt_dtype>(dtype),
              from.ndim, from.shape};
+  // Managed memory counts as its device's.
   gpu = from.deviceType == deviceCuda || from.deviceType == deviceCudaManaged ? from.deviceId : -1;
   return {};
 }
@@ -85,6 +94,7 @@ DLManagedTensor *makeDLPack(const ArrayView &view, int gpu, std::shared_ptr<cons
     std::vector<int64_t> shape;
     std::shared_ptr<const void> owner;
   };
+  // Shape, tensor and owner go with one deletion, by whoever gets it.
   auto *owned = new Owned{{}, view.shape, std::move(owner)};
   owned->managed.tensor = {const_cast<void *>(view.data),
                            gpu < 0 ? deviceCpu : deviceCuda,
@@ -110,6 +120,7 @@ trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
     int32_t gpu = -1;
     trainrt_tensor read;
     TRAINRT_TRY(readDLPack(managed, tensor ? &read : nullptr, gpu));
+    // Asked by a caller who can only read on the host.
     if (gpu >= 0)
       return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ",
                   managed->tensor.deviceType, "; copy it to the CPU first");
@@ -133,6 +144,7 @@ trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
       return nullArgument(managed ? "tensor" : "managed");
     ArrayView view;
     TRAINRT_TRY(readTensor(*tensor, "tensor", nullptr, view));
+    // Without an owner: the caller keeps the memory.
     *managed = makeDLPack(view, -1, nullptr);
     return {};
   });
@@ -146,12 +158,15 @@ trainrt_status trainrt_session_export(trainrt_session *session, trainrt_value wh
       return nullArgument(session ? "managed" : "session");
     if (unsigned(which) > TRAINRT_VALUE_OUTPUT)
       return fail(Code::InvalidArgument, "which: ", int(which), " is no kind of value");
+    // A gradient is found under its parameter's name.
     constexpr trainrt_kind kinds[] = {TRAINRT_PARAMETER, TRAINRT_STATE, TRAINRT_PARAMETER,
                                       TRAINRT_OUTPUT};
+    assert(std::size(kinds) == TRAINRT_VALUE_OUTPUT + 1 && "a kind for each value");
     size_t index = 0;
     TRAINRT_TRY(findTensor(session->impl->package(), kinds[which], name, index));
     Session::Place place;
     TRAINRT_TRY(session->impl->place(static_cast<Session::Value>(which), index, place));
+    // Others would write into the file's pages, or die of it.
     if (place.readOnly) {
       auto copy = std::make_shared<Memory>();
       TRAINRT_TRY(copy->allocate({}, place.array.bytes, "copy of a frozen parameter", false));
@@ -160,6 +175,7 @@ trainrt_status trainrt_session_export(trainrt_session *session, trainrt_value wh
       place.array.data = copy->data();
       place.owner = std::move(copy);
     }
+    // The caller's stream waits for what the session has enqueued.
     if (stream != TRAINRT_NO_STREAM)
       TRAINRT_TRY(session->impl->signal(stream));
     *managed = makeDLPack(place.array, session->impl->gpu(), std::move(place.owner));

@@ -16,8 +16,10 @@ template <typename Use>
 trainrt_status withAdapter(trainrt_session *session, const char *path, const char *what,
                            trainrt_error **error, const Use &use) {
   return guardSession(session, error, [&]() -> Status {
+    // NULL of either: the second one is named by the function's own parameter.
     if (!session || !path)
       return nullArgument(session ? what : "session");
+    // Warnings of this call only.
     session->impl->warnings().clear();
     std::unique_ptr<Adapter> adapter;
     TRAINRT_TRY(Adapter::open(*session->impl, adapter));
@@ -27,6 +29,7 @@ trainrt_status withAdapter(trainrt_session *session, const char *path, const cha
 
 Status openExport(const Package &package, const char *path, const trainrt_onnx_options *options,
                   std::unique_ptr<OnnxExport> &onnx) {
+  // Options of an older version keep the defaults of what they lack.
   trainrt_onnx_options chosen = trainrt_onnx_options_default();
   TRAINRT_TRY(readStruct(options, "options", chosen));
   if (chosen.output_count && !chosen.outputs)
@@ -34,6 +37,7 @@ Status openExport(const Package &package, const char *path, const trainrt_onnx_o
   OnnxExport::Settings settings;
   if (chosen.model)
     settings.model = chosen.model;
+  // Checked one by one: anybody may call this.
   for (size_t i = 0; i < chosen.output_count; ++i) {
     if (!chosen.outputs[i])
       return nullArgument("options->outputs[i]");
@@ -51,6 +55,7 @@ trainrt_status trainrt_adapter_save(trainrt_session *session, const char *folder
   return withAdapter(session, folder, "folder", error, [&](Adapter &adapter) -> Status {
     trainrt_adapter_options chosen = trainrt_adapter_options_default();
     TRAINRT_TRY(readStruct(options, "options", chosen));
+    // What the call says goes over what an adapter that was loaded has said.
     BaseModel base = session->base;
     if (chosen.base_name)
       base.name = chosen.base_name;
@@ -89,6 +94,7 @@ trainrt_status trainrt_onnx_save(trainrt_session *session, const char *path,
     if (!session || !path)
       return nullArgument(session ? "path" : "session");
     std::unique_ptr<OnnxExport> onnx;
+    // Everything is checked before anything is written.
     TRAINRT_TRY(openExport(session->impl->package(), path, options, onnx));
     TRAINRT_TRY(onnx->write(*session->impl));
     if (has_data)

@@ -9,6 +9,8 @@
 #include "session/estimate.h"
 #include "trainrt/export.h"
 
+#include <cassert>
+
 using namespace trainrt;
 using namespace trainrt::capi;
 
@@ -31,15 +33,19 @@ const char *kindName(trainrt_kind kind) {
                                      : "state";
 }
 
+/// Texts and dims that the C API hands out pointers to: they live as long as the package.
 void describe(trainrt_package &package) {
   package.modelPath = findModel(*package.impl);
   const Program &program = package.impl->program();
   for (int kind = 0; kind < 4; ++kind)
     for (const TensorDecl &decl : tensorsOf(*package.impl, static_cast<trainrt_kind>(kind))) {
+      assert(kind >= 0 && kind < 4 && "one list for each kind");
       auto &described = package.described[kind].emplace_back();
+      // All texts first, so that pointers to them stay.
       for (ExprId extent : decl.shape)
         described.texts.push_back(program.text(extent));
       for (size_t axis = 0; axis < decl.shape.size(); ++axis) {
+        // -1 for what is no number, or no plain symbol.
         const Expr &expr = program.exprs[decl.shape[axis]];
         described.dims.push_back({expr.kind == Expr::Kind::Constant ? expr.value : -1,
                                   described.texts[axis].c_str(),
@@ -64,12 +70,14 @@ namespace trainrt::capi {
 Status findTensor(const Package &package, trainrt_kind kind, const char *name, size_t &index) {
   if (!name)
     return nullArgument("name");
+  // Exact names; a near one is only told.
   const auto &tensors = tensorsOf(package, kind);
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].name == name) {
       index = i;
       return {};
     }
+  // Not for names without end, of which each comparison takes long.
   const TensorDecl *nearest = nullptr;
   size_t best = std::strlen(name) / 2 + 1;
   if (std::strlen(name) < 200)
@@ -92,6 +100,7 @@ trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
     if (!path || !package)
       return nullArgument(path ? "package" : "path");
     auto result = std::make_unique<trainrt_package>();
+    // The package checks itself when it is opened.
     TRAINRT_TRY(Package::open(path, result->impl));
     describe(*result);
     *package = result.release();
@@ -104,6 +113,7 @@ trainrt_status trainrt_package_open_signed(const char *path, const char *key,
   return guard(error, [&]() -> Status {
     if (!path || !key || !package)
       return nullArgument(!path ? "path" : !key ? "key" : "package");
+    // An empty key would stand for "none" inside.
     if (!*key)
       return fail(Code::InvalidArgument, "key is empty");
     auto result = std::make_unique<trainrt_package>();
@@ -131,14 +141,17 @@ trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_
       return nullArgument(package ? "info" : "package");
     const Package &impl = *package->impl;
     const Manifest &manifest = impl.manifest();
+    // NULL where there is nothing.
     auto text = [](const std::string &value) { return value.empty() ? nullptr : value.c_str(); };
     trainrt_package_info result = trainrt_package_info_default();
     result.producer = manifest.producer.c_str();
     result.model = manifest.model.c_str();
     result.target = impl.target().c_str();
+    // A name without an output computes no loss.
     result.loss = impl.lossOutput() < 0 ? nullptr : text(manifest.loss);
     result.batch_symbol = text(manifest.batchSymbol);
     result.batch_symbol_index = impl.batchSymbol();
+    // A step of its own, or micro-batches.
     bool accumulates = manifest.training && impl.micro() && impl.update();
     result.can_train = manifest.training && (impl.step() || accumulates);
     result.can_accumulate = accumulates;
@@ -195,6 +208,7 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
     const auto &tensors = tensorsOf(impl, kind);
     if (index >= tensors.size())
       return fail(Code::InvalidArgument, "there is no ", kindName(kind), " ", index);
+    // Made when the package was opened.
     const auto &described = package->described[kind][index];
     trainrt_tensor_info result = trainrt_tensor_info_default();
     result.name = tensors[index].name.c_str();
@@ -202,6 +216,7 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
     result.rank = int32_t(described.dims.size());
     result.dims = described.dims.data();
     if (kind == TRAINRT_INPUT) {
+      // By what runs read, not by what the manifest says.
       if (reads(impl.step(), index) || reads(impl.micro(), index))
         result.flags |= TRAINRT_FLAG_USED_IN_TRAIN;
       if (reads(impl.eval(), index))
@@ -215,6 +230,7 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
         result.flags |= TRAINRT_FLAG_GRAD_NORM;
       const std::vector<Manifest::Tensor> &outputs = impl.manifest().outputs;
       if (std::any_of(outputs.begin(), outputs.end(), [&](const Manifest::Tensor &output) {
+            // By name, as the manifest has it.
             return output.isWeight && output.name == tensors[index].name;
           }))
         result.flags |= TRAINRT_FLAG_WEIGHT;
@@ -229,6 +245,7 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
         result.flags |= TRAINRT_FLAG_TRAINABLE;
       if (entry.embedded)
         result.flags |= TRAINRT_FLAG_EMBEDDED;
+      // Random values and rules have no file.
       if (entry.hasWeights) {
         result.weights_file = entry.file.c_str();
         result.weights_offset = entry.offset;
@@ -261,6 +278,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     const Program &program = impl.program();
     std::vector<int64_t> values(program.symbols.size());
     std::vector<bool> known(program.symbols.size());
+    // Symbols of one value need not be given.
     for (size_t i = 0; i < values.size(); ++i)
       if (program.symbols[i].min == program.symbols[i].max) {
         values[i] = program.symbols[i].min;
@@ -268,6 +286,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       }
     bool givesCounts = false;
     for (size_t i = 0; i < symbol_count; ++i) {
+      // Names are few: a search through all will do.
       size_t index = 0;
       while (index < values.size() &&
              (!symbols[i].name || program.symbols[index].name != symbols[i].name))
@@ -275,6 +294,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
                     shown(symbols[i].name ? symbols[i].name : "(NULL)"), "'");
+      // As sizes of batches are checked.
       std::string reason;
       if (!allowedValue(program.symbols[index], symbols[i].value, reason))
         return fail(Code::InvalidArgument, "symbol '", shown(symbols[i].name),
@@ -283,7 +303,9 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       givesCounts |= program.symbols[index].counts;
       known[index] = true;
     }
+    // Sizes that neither function needs may stay unknown.
     const Function *functions[] = {impl.step(), impl.micro(), impl.eval()};
+    // Counts follow from the sizes, unless they are given.
     fillCounts(program, values, known);
     for (size_t i = 0; i < values.size(); ++i) {
       bool needed = false;
@@ -305,6 +327,7 @@ trainrt_status trainrt_file_open(const char *path, trainrt_file **file, trainrt_
       return nullArgument(path ? "file" : "path");
     auto result = std::make_unique<trainrt_file>();
     TRAINRT_TRY(ArrayFile::open(path, result->impl));
+    // Arrays are opened when they are asked for.
     result->arrays.resize(result->impl.size());
     *file = result.release();
     return {};
@@ -326,6 +349,7 @@ trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index, trainrt_ten
       return nullArgument(file ? "tensor" : "file");
     if (index >= file->impl.size())
       return fail(Code::InvalidArgument, "there is no array ", index);
+    // The view stays with the file: its shape is what the caller points to.
     ArrayView &array = file->arrays[index];
     TRAINRT_TRY(file->impl.array(index, array));
     *tensor = makeTensor(array, array.shape.data());
@@ -339,6 +363,7 @@ trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *
     if (!path || (count && !tensors))
       return nullArgument(path ? "tensors" : "path");
     std::vector<std::pair<std::string, ArrayView>> arrays(count);
+    // All of them are checked before a byte is written.
     for (size_t i = 0; i < count; ++i) {
       if (!tensors[i].name)
         return fail(Code::InvalidArgument, "tensor ", i, " has no name");
@@ -346,6 +371,7 @@ trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *
       TRAINRT_TRY(readTensor(tensors[i].tensor, "tensor", tensors[i].name, arrays[i].second));
       if (arrays[i].second.bytes && !arrays[i].second.data)
         return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "': data is NULL");
+      // Quadratic, but files have few names.
       for (size_t j = 0; j < i; ++j)
         if (arrays[j].first == arrays[i].first)
           return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "' is given twice");

@@ -14,6 +14,7 @@ namespace trainrt::capi {
 Status readBatch(const trainrt_batch &from, Batch &to) {
   if (from.count && !from.inputs)
     return nullArgument("batch->inputs");
+  // The vector may be used again: its memory stays.
   to.resize(from.count);
   for (size_t i = 0; i < from.count; ++i) {
     if (!from.inputs[i].name)
@@ -42,6 +43,7 @@ private:
 /// Returns `status`.
 Status writeResult(const trainrt_session &session, const Status &status, const StepResult &done,
                    const Timer &timer, double waitedBefore, trainrt_step_result *result) {
+  // Numbers of a step that is not finite are told, too.
   if (status.ok() || status.code() == Code::Nonfinite) {
     trainrt_step_result filled = trainrt_step_result_default();
     filled.step = done.step;
@@ -49,6 +51,7 @@ Status writeResult(const trainrt_session &session, const Status &status, const S
     filled.lr = done.lr;
     filled.milliseconds = timer.milliseconds();
     filled.peak_bytes = uint64_t(session.impl->peakBytes());
+    // 1: the update was left out; 2: parts of it were.
     filled.nonfinite = done.nonfinite ? done.inPart ? 2 : 1 : 0;
     filled.wait_milliseconds = (session.impl->waitedSeconds() - waitedBefore) * 1e3;
     filled.grad_norm = done.gradNorm;
@@ -69,6 +72,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     if (!session || (count && !batches))
       return nullArgument(session ? "batches" : "session");
     trainrt_step_options chosen = trainrt_step_options_default();
+    // A caller of before that field expects what was done then.
     if (options && options->size <= offsetof(trainrt_step_options, accumulate_by))
       chosen.accumulate_by = TRAINRT_BY_MEAN;
     TRAINRT_TRY(readStruct(options, "options", chosen));
@@ -76,8 +80,10 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     if (unsigned(chosen.accumulate_by) > TRAINRT_BY_TOKENS)
       return fail(Code::InvalidArgument, "options->accumulate_by: ", int(chosen.accumulate_by),
                   " is unknown");
+    // Bits that mean nothing here may mean something in a newer version.
     if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE | flags))
       return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
+    // Kept between calls, so that a step allocates nothing.
     std::vector<Batch> &read = session->batches;
     read.resize(count);
     for (size_t i = 0; i < count; ++i)
@@ -93,6 +99,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.checked = chosen.flags & TRAINRT_STEP_CHECKED;
     session->impl->warnings().clear();
     StepResult done;
+    // Waiting is told as this call's share.
     const double waited = session->impl->waitedSeconds();
     Status status = run(read, stepOptions, done);
     return writeResult(*session, status, done, timer, waited, result);
@@ -104,6 +111,7 @@ template <typename Get>
 trainrt_status getTensor(const trainrt_session *session, trainrt_kind kind, const char *name,
                          trainrt_tensor *tensor, trainrt_error **error, const Get &get) {
   return guardSession(session, error, [&]() -> Status {
+    // `get` fills shape and array; both stay valid as `trainrt.h` says.
     if (!session || !tensor)
       return nullArgument(session ? "tensor" : "session");
     size_t index = 0;
@@ -125,6 +133,7 @@ trainrt_status setTensor(trainrt_session *session, trainrt_kind kind, const char
     size_t index = 0;
     TRAINRT_TRY(findTensor(session->impl->package(), kind, name, index));
     ArrayView array;
+    // Type and shape are checked by `set`, which knows what they have to be.
     TRAINRT_TRY(readTensor(*tensor, "tensor", name, array));
     return set(index, array);
   });
@@ -155,6 +164,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
       chosen.weightsPath = given.weights_path;
     }
     chosen.initStd = given.init_std;
+    // One without the other would free what it has not allocated.
     if (!given.allocator.allocate != !given.allocator.deallocate)
       return fail(Code::InvalidArgument, "options->allocator needs both of its functions");
     chosen.allocator = {given.allocator.user, given.allocator.allocate, given.allocator.deallocate};
@@ -166,6 +176,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     chosen.checkNumerics = given.check_numerics != 0;
     chosen.variants = given.no_variants == 0;
     chosen.anyModel = given.any_model != 0;
+    // Records of the C API are made anew for each call: theirs live only so long.
     if (given.command_done)
       chosen.commandDone = [done = given.command_done,
                             user = given.command_user](const CommandRecord &record) {
@@ -208,6 +219,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         memory.cached = uint64_t(record.cached);
         done(user, &memory);
       };
+    // A session that could not be made leaves nothing behind.
     auto result = std::make_unique<trainrt_session>();
     TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
     *session = result.release();
@@ -239,6 +251,7 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
     if (!session || !memory)
       return nullArgument(session ? "memory" : "session");
     trainrt_memory result = memoryOf(session->impl->memory());
+    // The peak of the session, in place of the sum of now.
     result.total = uint64_t(session->impl->peakBytes());
     return writeStruct(result, "memory", memory);
   });
@@ -305,6 +318,7 @@ trainrt_status trainrt_session_check(trainrt_session *session, const trainrt_bat
     if (!session || (batch_count && !batches))
       return nullArgument(session ? "batches" : "session");
     std::vector<Batch> read(batch_count);
+    // Batches of its own: another thread may be running a step.
     for (size_t i = 0; i < batch_count; ++i)
       TRAINRT_TRY(readBatch(batches[i], read[i]));
     return session->impl->check(read);
@@ -324,6 +338,7 @@ trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info
     result.batches = uint64_t(use.batches);
     result.variant_batches = uint64_t(use.byVariants);
     result.declined_count = use.declined.size();
+    // The text lives in the session until it is asked for again.
     session->declined.clear();
     for (const Declined &reason : use.declined)
       session->declined += shown(describe(session->impl->package().program(), reason)) + "\n";
@@ -369,6 +384,7 @@ trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batc
       return nullArgument("path");
     if (!(seconds >= 0) || !std::isfinite(seconds))
       return fail(Code::InvalidArgument, "seconds: ", seconds, " is no time");
+    // Before anything is measured, which takes long.
     TRAINRT_TRY(checkStruct(result, "result"));
     std::vector<Batch> read(batch_count);
     for (size_t i = 0; i < batch_count; ++i)
@@ -380,6 +396,7 @@ trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batc
     if (session->impl->package().zip().find(signatureEntry))
       session->impl->warnings() += "the tuned package is another than the signed one: it has no "
                                    "signature\n";
+    // Kept by the session, as the result points to it.
     trainrt_tune_result filled = trainrt_tune_result_default();
     std::string &report = session->tuningReport;
     report.clear();
@@ -444,6 +461,7 @@ trainrt_status trainrt_session_merged_parameter(trainrt_session *session, const 
                    [&](size_t index, ArrayView &array, const int64_t *&shape) -> Status {
                      OwnedArray &merged = session->merged;
                      TRAINRT_TRY(mergedParameter(*session->impl, index, merged, array));
+                     // Merged values are the session's, others the package's own.
                      const bool isHeld = array.data == merged.bytes.data();
                      shape = isHeld ? merged.shape.data()
                                     : session->impl->package().parameter(index).shape.data();
@@ -565,6 +583,7 @@ trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *dir
       return nullArgument(session ? "directory" : "session");
     TRAINRT_TRY(checkStruct(info, "info"));
     session->impl->warnings().clear();
+    // What a later claim or save goes on from.
     TRAINRT_TRY(loadCheckpoint(*session->impl, directory, session->checkpoint));
     trainrt_checkpoint_info result = trainrt_checkpoint_info_default();
     result.step = session->checkpoint.step;

@@ -19,14 +19,17 @@ public:
 
   Status run() {
     TRAINRT_TRY(drain()); // a lagged step of the caller's own
+    // Steps are counted as they are given: a lagged one is told later.
     int64_t given = session.impl->stepCount();
     while (!stopped && (options.last_step == 0 || given < options.last_step)) {
       trainrt_next_step next{sizeof next, ++given, nullptr, 0, &stepOptions};
       stepOptions = trainrt_step_options_default();
+      // 0: no more data, 1: a step, anything else ends the training.
       const int answer = options.next(options.next_user, &next);
       if (answer == 0)
         break;
       if (answer != 1) {
+        // What was given is made all the same.
         TRAINRT_TRY(drain());
         return Status(Code::Cancelled, "the callback 'next' cancelled the training");
       }
@@ -49,6 +52,7 @@ private:
       tell(result);
     if (status.ok())
       return status;
+    // A lagged step may still be under way: its outcome goes first.
     TRAINRT_TRY(drain());
     return status;
   }
@@ -64,8 +68,10 @@ private:
   }
 
   void tell(const trainrt_step_result &result) {
+    // A step that nothing was told of yet.
     if (result.step == 0)
       return;
+    // Also of a step that failed: its numbers were told.
     last = result;
     if (options.done && options.done(options.done_user, &result) != 0)
       stopped = true;
@@ -75,6 +81,7 @@ private:
   static Status take(trainrt_status status, trainrt_error *error) {
     if (status == TRAINRT_OK)
       return {};
+    // The message is all that C keeps of an error.
     std::string message = error ? error->message : trainrt_status_name(status);
     trainrt_error_free(error);
     return Status(static_cast<Code>(status), std::move(message));

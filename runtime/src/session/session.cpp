@@ -155,7 +155,6 @@ Status Session::initializeState() {
 Status Session::accumulate(const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(values.beginGradients());
   result.loss = 0;
-  // Given, by tokens or rows, or all alike.
   const double *weights = options.weights   ? options.weights
                           : factors.empty() ? nullptr
                                             : factors.data();

@@ -92,7 +92,6 @@ Status Session::measureLossWeight(const Batch &batch, const StepOptions &options
 }
 
 Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &options) {
-  // Cleared where all micro-batches count the same.
   factors.clear();
   AccumulateBy by = options.accumulateBy;
   if (by == AccumulateBy::Loss)

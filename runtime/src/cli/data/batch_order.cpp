@@ -8,6 +8,7 @@
 #include "trainrt/data.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -24,6 +25,7 @@ public:
 
   Position position() const override { return order.position(); }
   void seek(Position position) override { order.seek(position); }
+  /// Position and rows are taken together, before the order moves on.
   std::vector<int64_t> next(bool wrap) override {
     const Position from = order.position();
     std::vector<int64_t> rows = order.next(wrap, dropShort);
@@ -34,6 +36,7 @@ public:
   }
   int64_t batches(int64_t) override { return order.batchesPerEpoch(dropShort); }
   bool isRegular() const override { return true; }
+  /// Rows are as long as the file has them: no length decides.
   void largest(int64_t &rows, int64_t &length) override {
     rows = batchSize;
     length = 0;
@@ -67,6 +70,7 @@ public:
     size_t count = 0;
     ErrorSlot error;
     error.check(trainrt_sampler_next(sampler.get(), &rows, &count, error));
+    // The sampler's list is valid until the next call only.
     std::vector<int64_t> result(rows, rows + count);
     for (int64_t &row : result)
       row = data.inEpoch(row, epoch);
@@ -74,11 +78,13 @@ public:
   }
   int64_t batches(int64_t epoch) override {
     const int64_t count = trainrt_sampler_batches(sampler.get(), epoch);
+    // No plan, no epoch: memory is all that it can lack.
     if (count < 0)
       throw Failure(exitResources, "out of memory for the plan of epoch " + std::to_string(epoch));
     return count;
   }
   bool isRegular() const override { return regular; }
+  /// For the data position of a checkpoint: ranks and runs compare it.
   std::string plan() const override {
     char text[17];
     std::snprintf(text, sizeof text, "%016llx",
@@ -101,6 +107,7 @@ private:
   const bool regular;
 };
 
+/// What only a sampler does; anything else is the file's order.
 bool samples(const Options &options) {
   return options.groupByLength || options.tokensPerBatch || options.world > 1 || options.dropTail;
 }
@@ -115,6 +122,7 @@ std::string textOf(const Options &options) {
   add("--group-by-length", options.groupByLength);
   add("--tokens-per-batch", options.tokensPerBatch);
   add("--trim", options.trim);
+  assert(options.world >= 1 && "ranks are counted from one");
   if (!options.complexity.empty())
     text += " --complexity " + options.complexity;
   add("--world", std::optional<int64_t>(options.world));
@@ -131,9 +139,11 @@ std::vector<int32_t> lengthSymbols(const Package &package, std::vector<std::stri
     ErrorSlot error;
     error.check(trainrt_package_token_input(package.handle.get(), i, &tokens, error));
     for (const trainrt_tensor_info &input : package.inputs) {
+      // Vectors have no axis that lengths could be along.
       if (std::strcmp(input.name, tokens.input) != 0 || input.rank < 2)
         continue;
       const trainrt_dim &last = input.dims[input.rank - 1];
+      // An axis of one size cannot be cut.
       const bool isDynamic = last.symbol >= 0 && package.symbols[size_t(last.symbol)].min !=
                                                      package.symbols[size_t(last.symbol)].max;
       if (!isDynamic)
@@ -147,6 +157,7 @@ std::vector<int32_t> lengthSymbols(const Package &package, std::vector<std::stri
 }
 
 std::vector<int64_t> measure(const Package &package, const Dataset &data, const char *symbol) {
+  // Folders of rows know it without reading values.
   if (std::optional<std::vector<int64_t>> known = data.knownLengths())
     return std::move(*known);
   std::vector<int64_t> lengths(size_t(data.rows()));
@@ -155,6 +166,7 @@ std::vector<int64_t> measure(const Package &package, const Dataset &data, const 
   ErrorSlot error;
   const trainrt_status status = trainrt_package_row_lengths(package.handle.get(), &all, symbol,
                                                             lengths.data(), lengths.size(), error);
+  // The file is named where something is wrong with it.
   error.check(status, status == TRAINRT_OK ? "" : "(" + data.path() + ")");
   return lengths;
 }
@@ -171,6 +183,7 @@ std::vector<double> readComplexities(const Dataset &data, const std::string &nam
                                  "of the " +
                                  std::to_string(data.rows()) + " rows; it is " + describe(*array));
   std::vector<double> result;
+  // As f64, whatever they are stored in: integers of 64 bits may be rounded, which sorts the same.
   for (int64_t row = 0; row < data.rows(); ++row)
     result.push_back(array->dtype == TRAINRT_F64   ? static_cast<const double *>(array->data)[row]
                      : array->dtype == TRAINRT_F32 ? static_cast<const float *>(array->data)[row]
@@ -183,6 +196,7 @@ std::vector<double> readComplexities(const Dataset &data, const std::string &nam
 /// Rows that say how long they are: as `trim`.
 int64_t trimKnown(const Options &options, const Package &package, Dataset &data, int64_t &least) {
   const int64_t rounding = data.roundLengths(options.trim.value_or(1));
+  // Rows that differ in length have to be cut, or the option says so for nothing.
   if (data.isRagged() && !data.leastLength())
     throw Failure(exitInput, package.path + ": " +
                                  (options.trim ? "--trim" : "--tokens-per-batch") +
@@ -200,6 +214,7 @@ int64_t trim(const Options &options, const Package &package, Dataset &data, int6
   const char *why = options.trim ? "--trim" : "--tokens-per-batch";
   std::vector<std::string> fixed;
   const std::vector<int32_t> symbols = lengthSymbols(package, fixed);
+  // Its error tells what the model would have to know.
   if (symbols.empty() && fixed.empty())
     measure(package, data, nullptr); // says what is missing
   if (symbols.empty())
@@ -207,12 +222,14 @@ int64_t trim(const Options &options, const Package &package, Dataset &data, int6
                                  " cuts batches to their longest row, but " + join(fixed, ", ") +
                                  ": export the model with a dynamic axis there, and compile it "
                                  "without --dim for it");
+  // A multiple of all divisors: any size may be the one that is padded.
   int64_t rounding = options.trim.value_or(1);
   for (int32_t index : symbols) {
     const trainrt_symbol &symbol = package.symbols[size_t(index)];
     rounding = std::lcm(rounding, symbol.divisor);
     least = std::max(least, symbol.min);
   }
+  // Lengths by each size: inputs of one do not decide on another's.
   for (int32_t index : symbols)
     data.trim(index, measure(package, data, package.symbols[size_t(index)].name), rounding);
   return rounding;
@@ -233,13 +250,16 @@ std::unique_ptr<BatchOrder> makeFileOrder(const Dataset &data, bool shuffle, uin
 
 std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package &package,
                                            Dataset &data, int64_t seed) {
+  // Also for the file's order: random windows depend on it.
   data.seed(uint64_t(seed));
   int64_t rounding = 1, least = 1;
   if (options.trim || options.tokensPerBatch)
     rounding = trim(options, package, data, least);
+  // Otherwise the sampler has nothing to do.
   if (!samples(options))
     return makeFileOrder(data, options.shuffle, uint64_t(seed));
 
+  // Batches of as many rows as the package was made for.
   if (options.tokensPerBatch && data.staticBatch())
     throw Failure(exitInput,
                   package.path +
@@ -254,14 +274,17 @@ std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package
   std::vector<double> complexities;
   if (!options.complexity.empty()) {
     complexities = readComplexities(data, options.complexity);
+    // Asked while the sampler is created, and not after.
     settings.complexity = [](void *user, int64_t row) {
       return (*static_cast<std::vector<double> *>(user))[size_t(row)];
     };
     settings.complexity_user = &complexities;
   }
+  // Lengths cost a look at all data.
   const bool sorts = options.groupByLength || options.tokensPerBatch;
   if (options.tokensPerBatch || (sorts && options.complexity.empty())) {
     lengths = measure(package, data, nullptr);
+    // A row takes at least the smallest size.
     for (int64_t &length : lengths)
       length = std::max(length, least);
     settings.lengths = lengths.data();
@@ -269,12 +292,14 @@ std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package
   settings.batch_size = options.tokensPerBatch && !options.batchSize ? 0 : data.batchSize();
   settings.tokens_per_batch = options.tokensPerBatch.value_or(0);
   settings.length_multiple = rounding;
+  // 1: nothing is sorted; 0: as many as the sampler thinks right.
   settings.group = !sorts ? 1 : options.groupByLength.value_or(0);
   settings.shuffle = options.shuffle;
   settings.seed = seed;
   settings.rank = int32_t(options.rank);
   settings.world = int32_t(options.world);
   settings.full_batches = data.staticBatch();
+  // With batches of one size what is left is dropped, unless the option says otherwise.
   settings.drop_tail = options.dropTail.value_or(data.staticBatch());
   trainrt_sampler *sampler = nullptr;
   ErrorSlot error;

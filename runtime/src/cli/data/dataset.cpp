@@ -9,6 +9,7 @@
 #include "format/status.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <set>
@@ -27,6 +28,7 @@ std::string some(std::vector<std::string> names) {
   return join(names, ", ") + (more ? " and " + std::to_string(more) + " more" : "");
 }
 
+/// No overflow: these are shapes of arrays that are there.
 int64_t product(const int64_t *from, const int64_t *to) {
   int64_t result = 1;
   for (; from != to; ++from)
@@ -34,6 +36,7 @@ int64_t product(const int64_t *from, const int64_t *to) {
   return result;
 }
 
+/// All problems at once, each on a line with the file.
 [[noreturn]] void fail(const std::string &file, const std::vector<std::string> &problems) {
   throw Failure(exitInput, file + ": " + join(problems, "\n" + file + ": "));
 }
@@ -45,10 +48,12 @@ public:
   CutCopy(const trainrt_tensor &array, const std::vector<int64_t> &cut, int32_t axis,
           const std::vector<int64_t> &rows)
       : cut(cut), axis(axis), rows(rows), strides(cut.size()), flat(int32_t(cut.size())) {
+    // Bytes from one place of an axis to the next.
     int64_t stride = int64_t(trainrt_dtype_size(array.dtype));
     for (size_t i = cut.size(); i-- > 0; stride *= array.shape[i])
       strides[i] = stride;
     block = size_t(trainrt_dtype_size(array.dtype));
+    // Whole axes at the end are one block.
     while (flat > axis + 1 && cut[size_t(flat - 1)] == array.shape[flat - 1])
       block *= size_t(cut[size_t(--flat)]);
     // The first places of an axis follow each other as well.
@@ -56,6 +61,7 @@ public:
       block *= size_t(cut[size_t(--flat)]);
   }
   char *run(const char *from, char *to, int32_t level = 0) const {
+    // Behind `flat` everything lies side by side.
     if (level == flat) {
       std::memcpy(to, from, block);
       return to + block;
@@ -80,12 +86,14 @@ int64_t firstOfRun(const std::vector<int64_t> &rows) {
   for (size_t i = 1; i < rows.size(); ++i)
     if (rows[i] != rows[0] + int64_t(i))
       return -1;
+  // An empty batch begins nowhere.
   return rows.empty() ? -1 : rows[0];
 }
 
 } // namespace
 
 bool Dataset::openArray(const char *name, Entry &entry) {
+  // Linear: files have few arrays.
   for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i) {
     if (std::strcmp(trainrt_file_name(handle.get(), i), name) != 0)
       continue;
@@ -99,6 +107,7 @@ bool Dataset::openArray(const char *name, Entry &entry) {
 }
 
 void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::string> &warnings) {
+  // An evaluation needs what its function reads, no labels that only training has.
   const uint32_t usedFlag =
       use == Use::train ? TRAINRT_FLAG_USED_IN_TRAIN : TRAINRT_FLAG_USED_IN_EVAL;
   std::vector<std::string> problems, extra, lackingNames, present;
@@ -108,11 +117,13 @@ void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::stri
   if (source)
     for (const std::unique_ptr<RowColumn> &column : source->columns())
       names.insert(column->name);
+  // Sorted, so that messages are the same every time.
   for (const std::string &name : names) {
     present.push_back(shown(name));
     const bool known =
         std::any_of(package.inputs.begin(), package.inputs.end(),
                     [&](const trainrt_tensor_info &input) { return name == input.name; });
+    // The array of --complexity is no input, and no stranger.
     if (!known && name != reading.extraArray)
       extra.push_back(quoted(name.c_str()));
   }
@@ -120,6 +131,7 @@ void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::stri
   for (const trainrt_tensor_info &input : package.inputs) {
     if (!(input.flags & usedFlag))
       continue;
+    // The axis is found later.
     Entry entry{&input, {}, -1};
     if (source ? openColumn(input.name, entry) : openArray(input.name, entry))
       entries.push_back(entry);
@@ -129,6 +141,7 @@ void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::stri
       problems.push_back("input " + quoted(input.name) + " is missing: the model needs an array " +
                          quoted(input.name) + ", " + describe(input));
   }
+  // Together with what the file has: names may only be spelled otherwise.
   if (!problems.empty()) {
     problems.push_back("it has " + (present.empty() ? "no arrays" : some(present)));
     fail(file, problems);
@@ -139,6 +152,7 @@ void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::stri
     warnings.push_back(some(extra) + (extra.size() == 1
                                           ? " is no input of the model and is ignored"
                                           : " are no inputs of the model and are ignored"));
+  // What is taken for zeros is told once.
   if (!lackingNames.empty()) {
     lacking = true;
     warnings.push_back(join(lackingNames, ", ") +
@@ -156,8 +170,10 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     error.check(trainrt_file_open(path.c_str(), &opened, error));
     handle.reset(opened);
   }
+  // Problems are collected as long as they do not depend on each other.
   std::vector<std::string> problems, warnings;
   findEntries(use, reading, warnings);
+  // Rows are converted when they are copied: their column is asked.
   for (const Entry &entry : entries) {
     const std::string name = quoted(entry.input->name);
     if (!entry.column && !isLossless(entry.array.dtype, entry.input->dtype))
@@ -171,11 +187,13 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                          ": it is " + describe(*entry.input) + ", the array is " +
                          describe(entry.array));
   }
+  // Axes are only looked at where ranks are right.
   if (!problems.empty())
     fail(file, problems);
 
   for (Entry &entry : entries)
     entry.told = std::count(reading.whole.begin(), reading.whole.end(), entry.input->name);
+  // In this order: axes, cuts, lengths, then sizes against each other.
   findBatchAxes(package, problems);
   cutAsTold(reading, problems);
   if (source)
@@ -187,6 +205,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     fail(file, {"it has no rows"});
   chooseBatch(use, batchSize);
   checkWhole();
+  // Warnings only now: a file that is refused needs none.
   for (const std::string &warning : warnings)
     reporter.warning(file + ": " + warning);
   if (!renamed.empty())
@@ -199,6 +218,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
 
 void Dataset::chooseBatch(Use use, std::optional<int64_t> batchSize) {
   if (isStatic) {
+    // The package's own size, which the option may only repeat.
     if (batch < 1)
       throw Failure(exitInput, package.path + ": the package was compiled for batches of no rows");
     if (batchSize && *batchSize != batch)
@@ -209,6 +229,7 @@ void Dataset::chooseBatch(Use use, std::optional<int64_t> batchSize) {
     isChosen = !batchSize;
     batch = batchSize.value_or(possibleBatch(defaultBatch));
   }
+  // Evaluation takes what there is.
   if (use != Use::train)
     batch = isStatic ? batch : std::min(batch, rowCount);
   if (batch > rowCount)
@@ -218,6 +239,7 @@ void Dataset::chooseBatch(Use use, std::optional<int64_t> batchSize) {
                                  std::to_string(rowCount) + " rows");
 }
 
+/// The nearest number of rows that the package takes: a multiple of its divisor, within its bounds.
 int64_t Dataset::possibleBatch(int64_t rows) const {
   rows = std::min(rows, rowCount);
   if (package.info.batch_symbol_index < 0)
@@ -228,16 +250,19 @@ int64_t Dataset::possibleBatch(int64_t rows) const {
 }
 
 void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &problems) {
+  // The first input that has the axis decides how many rows there are.
   const Entry *first = nullptr; // whose rows are the data's rows
   const int32_t symbol = package.info.batch_symbol_index;
   if (symbol >= 0) {
     for (Entry &entry : entries) {
+      // The first axis of that size; an input has one batch axis.
       for (int32_t i = 0; i < entry.input->rank && entry.axis < 0; ++i)
         if (entry.input->dims[i].symbol == symbol)
           entry.axis = i;
       if (entry.axis >= 0 && !first)
         first = &entry;
       const trainrt_dim *dims = entry.input->dims;
+      // "batch * seq" and the like: no part of it is a row's.
       if (entry.axis < 0 && entry.input->rank > 0 && dims[0].value < 0 && dims[0].symbol < 0 &&
           std::string(dims[0].text).find(package.info.batch_symbol) != std::string::npos)
         problems.push_back("input " + quoted(entry.input->name) + " is " + describe(*entry.input) +
@@ -249,6 +274,7 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
     for (Entry &entry : entries) {
       if (entry.input->rank == 0 || entry.input->dims[0].value < 0)
         continue;
+      // The first input with a first axis of known size.
       if (!first) {
         batch = entry.input->dims[0].value;
         isStatic = true;
@@ -260,9 +286,11 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
       }
     }
   }
+  // Without any, all inputs are whole: one batch.
   if (!first)
     return;
   rowCount = first->array.shape[first->axis];
+  // Exporters give axes names of their own: such an axis is the batch's if it is as long.
   if (symbol >= 0)
     for (Entry &entry : entries)
       if (entry.axis < 0 && !entry.told && hasRowsOfOtherName(entry)) {
@@ -277,6 +305,7 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
 }
 
 bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
+  // As long as the data's rows, and of a size that no other axis has.
   if (entry.input->rank == 0 || entry.array.shape[0] != rowCount)
     return false;
   const int32_t symbol = entry.input->dims[0].symbol;
@@ -296,6 +325,7 @@ int32_t Dataset::dynamicAxis(const Entry &entry) {
   return -1;
 }
 
+/// An axis of a size that other inputs have elsewhere cannot be cut on its own.
 bool Dataset::isShared(const Entry &entry, int32_t axis) const {
   const int32_t symbol = entry.input->dims[axis].symbol;
   for (const Entry &other : entries)
@@ -306,6 +336,7 @@ bool Dataset::isShared(const Entry &entry, int32_t axis) const {
 }
 
 void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems) {
+  // Names are checked against the package before anything is done.
   for (const auto &[names, option] : {std::pair(&given.cut, "--cut "), {&given.whole, "--whole "}})
     for (const std::string &name : *names) {
       size_t ignored = 0;
@@ -320,6 +351,7 @@ void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems
           continue;
         const std::string what = option + name + ": input " + quoted(entry.input->name) + " is " +
                                  describe(*entry.input);
+        // Said for nothing, or wrongly.
         if (!isCut && entry.axis >= 0)
           problems.push_back(what + ": it has the batch's axis, and is always cut");
         if (!isCut || entry.axis >= 0)
@@ -329,6 +361,7 @@ void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems
           problems.push_back(what + ": no axis of it can be cut");
           continue;
         }
+        // Equal parts: each row has as many places.
         const int64_t places = entry.array.shape[axis];
         if (rowCount == 0 || places % rowCount)
           problems.push_back(what + ", and its " + std::to_string(places) + " positions on axis " +
@@ -343,15 +376,18 @@ void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems
 }
 
 void Dataset::checkWhole() const {
+  // One batch of all: nothing has to be cut.
   if (batch >= rowCount)
     return;
   std::vector<std::string> problems;
   for (const Entry &entry : entries) {
+    // Only what nobody has said anything of.
     const int32_t axis = entry.axis < 0 && !entry.told ? dynamicAxis(entry) : -1;
     if (axis < 0 || isShared(entry, axis))
       continue;
     const int64_t places = entry.array.shape[axis];
     const std::string name = entry.input->name;
+    // A multiple of the rows looks like places of rows; guessing either way may be wrong.
     if (places >= rowCount && places % rowCount == 0)
       problems.push_back("input '" + name + "' is " + describe(*entry.input) +
                          ": no axis of it is the batch's, but its " + std::to_string(places) +
@@ -373,6 +409,7 @@ void Dataset::checkWhole() const {
     fail(file, problems);
 }
 
+/// Of another size than before: what was fine may need an answer now.
 void Dataset::setBatchSize(int64_t rows) {
   batch = rows;
   checkWhole();
@@ -380,6 +417,7 @@ void Dataset::setBatchSize(int64_t rows) {
 
 std::string Dataset::wholeInputs() const {
   std::string text;
+  // Only inputs with axes are worth a word.
   for (const Entry &entry : entries)
     if (batch < rowCount && entry.axis < 0 && entry.input->rank > 0)
       text +=
@@ -388,9 +426,11 @@ std::string Dataset::wholeInputs() const {
 }
 
 void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
+  // The first size of each symbol, and where it was seen.
   std::map<int32_t, std::pair<int64_t, std::string>> symbols;
   for (const Entry &entry : entries)
     for (int32_t i = 0; i < entry.input->rank; ++i) {
+      // The batch's axis is cut.
       if (i == entry.axis)
         continue;
       const trainrt_dim &dim = entry.input->dims[i];
@@ -401,6 +441,7 @@ void Dataset::checkShapes(const Package &package, std::vector<std::string> &prob
         problems.push_back(where + " must be " + std::to_string(dim.value) + ", the array has " +
                            std::to_string(size) + ": the input is " + describe(*entry.input) +
                            ", the array " + describe(entry.array));
+      // The batch's own size may stand on another axis as well: that is checked with each batch.
       if (dim.symbol < 0 || dim.symbol == package.info.batch_symbol_index)
         continue;
       auto [at, fresh] = symbols.try_emplace(dim.symbol, size, where);
@@ -411,12 +452,14 @@ void Dataset::checkShapes(const Package &package, std::vector<std::string> &prob
     }
 }
 
+/// Up to a multiple, not below the least, not beyond the array.
 int64_t Dataset::Trim::cut(int64_t length) const {
   const int64_t rounded = (length + multiple - 1) / multiple * multiple;
   return std::min(std::max(rounded, least), full);
 }
 
 void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple) {
+  assert(symbol >= 0 && size_t(symbol) < package.symbols.size() && "a size of the package");
   const trainrt_symbol &size = package.symbols[size_t(symbol)];
   const std::string name = size.name;
   int64_t full = 0;
@@ -424,10 +467,12 @@ void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multipl
   for (const Entry &entry : entries)
     for (int32_t i = 0; i < entry.input->rank; ++i) {
       const trainrt_dim &dim = entry.input->dims[i];
+      // Both would cut the same axis.
       if (dim.symbol == symbol && entry.each > 1)
         problems.push_back("input " + quoted(entry.input->name) +
                            " cannot be cut by --cut and to the longest row of a batch (--trim) at "
                            "once");
+      // All have the same size there: checked before.
       if (dim.symbol == symbol)
         full = entry.array.shape[i];
       if (dim.symbol < 0 && mentions(dim.text, name))
@@ -439,12 +484,14 @@ void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multipl
     }
   if (!problems.empty())
     fail(file, problems);
+  // Rounded like lengths are.
   const int64_t least = (size.min + multiple - 1) / multiple * multiple;
   trims.push_back({symbol, multiple, least, full, std::move(lengths)});
 }
 
 std::vector<trainrt_named_tensor> Dataset::arrays() const {
   std::vector<trainrt_named_tensor> result;
+  // Rows in front, one place a row: what lengths are measured of.
   for (const Entry &entry : entries)
     if (entry.axis == 0 && entry.each == 1)
       result.push_back({entry.input->name, entry.array});
@@ -464,15 +511,18 @@ std::optional<trainrt_tensor> Dataset::extra(const std::string &name) const {
   return std::nullopt;
 }
 
+/// True if any axis is shorter than in the array.
 bool Dataset::cutShape(const Entry &entry, const std::vector<int64_t> &rows,
                        std::vector<int64_t> &shape) const {
   shape.assign(entry.array.shape, entry.array.shape + entry.array.rank);
+  // Along the batch's axis, as many places as the rows have.
   if (entry.axis >= 0)
     shape[size_t(entry.axis)] = int64_t(rows.size()) * entry.each;
   bool isShorter = false;
   for (const Trim &trim : trims)
     for (int32_t i = 0; i < entry.input->rank; ++i)
       if (entry.input->dims[i].symbol == trim.symbol) {
+        // The longest row decides for all of the batch.
         int64_t longest = 0;
         for (int64_t row : rows)
           longest = std::max(longest, trim.lengths[size_t(row)]);
@@ -490,11 +540,13 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
       values.push_back({symbol.name, rows});
       continue;
     }
+    // A size that an input's axis tells.
     for (const Entry &entry : entries)
       if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
           symbol.axis < entry.array.rank)
         values.push_back({symbol.name, symbol.axis == entry.axis ? rows * entry.each
                                                                  : entry.array.shape[symbol.axis]});
+    // The value that was just added is the one that is cut.
     for (const Trim &trim : trims)
       if (length && int32_t(s) == trim.symbol && !values.empty() &&
           values.back().name == symbol.name)
@@ -504,10 +556,13 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
 }
 
 char *Batch::reserve(size_t index, size_t bytes) {
+  // Buffers of this batch only: a step ahead has its own.
   while (buffers.size() <= index)
     buffers.push_back({std::unique_ptr<char, Release>(nullptr, Release{session})});
   Buffer &buffer = buffers[index];
+  // Grows only: batches differ in length.
   if (buffer.bytes < bytes) {
+    // The old one first, so that both are not needed at once.
     buffer.memory.reset();
     buffer.bytes = 0;
     void *memory = nullptr;
@@ -522,16 +577,19 @@ char *Batch::reserve(size_t index, size_t bytes) {
 void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
   into.tensors.clear();
   into.shapes.resize(entries.size());
+  // Rows that follow each other need no copy on the host.
   const int64_t run = firstOfRun(rows);
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];
     trainrt_tensor tensor = entry.array;
     const int64_t *shape = entry.array.shape;
     std::vector<int64_t> &cut = into.shapes[i];
+    // Rows of a folder are gathered one by one.
     if (entry.column) {
       gather(entry, rows, i, into);
       continue;
     }
+    // Something is cut besides the rows.
     if (cutShape(entry, rows, cut)) {
       tensor.shape = cut.data();
       const int64_t elements = std::max<int64_t>(trainrt_tensor_elements(&tensor), 1);
@@ -547,6 +605,7 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
           trainrt_dtype_size(entry.array.dtype);
       const char *from = static_cast<const char *>(entry.array.data);
       const size_t bytes = size_t(outer) * rows.size() * inner;
+      // A batch that is copied lies in memory from which the device reads; others stay in the file.
       if (outer == 1 && run >= 0 && (!into.copied || bytes == 0)) {
         tensor.data = const_cast<char *>(from) + size_t(run) * inner;
       } else if (outer == 1 && run >= 0) {
@@ -554,6 +613,7 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
       } else {
         char *to = into.reserve(i, std::max<size_t>(bytes, 1));
         tensor.data = to;
+        // Row by row, for each index of the axes in front.
         for (int64_t o = 0; o < outer; ++o)
           for (int64_t row : rows) {
             std::memcpy(to, from + size_t(o * rowCount + row) * inner, inner);
@@ -567,12 +627,14 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
 }
 
 std::string Dataset::hash() const {
+  // Large arrays by pieces all over: a change anywhere else goes unnoticed.
   constexpr int64_t most = 1 << 20, pieces = 64, piece = most / pieces;
   if (source)
     return hex64(source->identity());
   uint64_t state = fnvBasis;
   auto add = [&](const void *data, int64_t size) { state = fnv1a64(data, size_t(size), state); };
   for (const Entry &entry : entries) {
+    // With the zero at the end, so that names and types do not run together.
     add(entry.input->name, int64_t(std::strlen(entry.input->name) + 1));
     const auto dtype = int32_t(entry.array.dtype);
     add(&dtype, sizeof dtype);
@@ -595,6 +657,7 @@ std::string Dataset::where(const Batch &batch, const std::string &message) const
     const size_t name = message.find("input " + quoted(entry.input->name) + ": ");
     const size_t at = name == std::string::npos ? name : message.find(" at [", name);
     const size_t end = at == std::string::npos ? at : message.find(']', at);
+    // Another message, or another input's.
     if (end == std::string::npos)
       continue;
     if (entry.axis < 0) {
@@ -604,6 +667,7 @@ std::string Dataset::where(const Batch &batch, const std::string &message) const
     const std::vector<std::string> place = split(message.substr(at + 5, end - at - 5), ',');
     if (size_t(entry.axis) >= place.size())
       continue;
+    // The position along the axis that rows are cut from.
     const std::string &number = place[size_t(entry.axis)];
     const std::optional<int64_t> along =
         parseInteger(number.substr(std::min(number.find_first_not_of(' '), number.size())));
@@ -611,6 +675,7 @@ std::string Dataset::where(const Batch &batch, const std::string &message) const
       text = "that is " + nameOf(batch.rows[size_t(*along / entry.each)]) + " of " + file + "; ";
     break;
   }
+  assert(!batch.rows.empty() && "a batch has rows");
   const int64_t run = firstOfRun(batch.rows);
   if (source)
     return text + "the batch is " + std::to_string(batch.rows.size()) + " rows of " + file +
@@ -619,6 +684,7 @@ std::string Dataset::where(const Batch &batch, const std::string &message) const
     return text + "the batch is rows " + std::to_string(run) + " to " +
            std::to_string(run + int64_t(batch.rows.size()) - 1) + " of " + file;
   text += "the batch is, in this order, rows ";
+  // A line of a message holds so many.
   for (size_t i = 0; i < batch.rows.size(); ++i) {
     if (i == 64) {
       text += ", ...";

@@ -10,6 +10,7 @@
 #include "trainrt/data.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cctype>
 #include <map>
 #include <numeric>
@@ -17,9 +18,11 @@
 namespace trainrt::run {
 
 bool Dataset::openColumn(const char *name, Entry &entry) {
+  // Null where the folder has no such column.
   entry.column = source->find(name);
   if (!entry.column)
     return false;
+  // The first axis is the rows; the shape is kept where it stays in place.
   std::vector<int64_t> &shape = shapes.emplace_back(entry.column->shape);
   shape.insert(shape.begin(), source->rows());
   entry.array = {nullptr, entry.column->dtype, int32_t(shape.size()), shape.data()};
@@ -31,6 +34,7 @@ void Dataset::shapeRows(std::vector<std::string> &problems) {
   // All that is of one size is as long as the longest row of any column that has it.
   std::map<int32_t, int64_t> longest;
   for (const Entry &entry : entries) {
+    assert(entry.column && "all entries are columns here");
     const std::string name = "input '" + shown(entry.input->name) + "'";
     if (entry.axis != 0)
       problems.push_back(name + " is " + describe(*entry.input) +
@@ -39,17 +43,21 @@ void Dataset::shapeRows(std::vector<std::string> &problems) {
     if (const std::string why = entry.column->misfit(entry.input->dtype); !why.empty())
       problems.push_back(name + " must be " + trainrt_dtype_name(entry.input->dtype) + ", but " +
                          why);
+    // Only rows of different lengths have more to fit.
     if (!entry.column->ragged)
       continue;
     const trainrt_dim &dim = entry.input->dims[1];
+    // A size of its own, or a symbol's maximum; sums of sizes have none.
     const int64_t most = dim.value >= 0   ? dim.value
                          : dim.symbol < 0 ? -1
                                           : package.symbols[size_t(dim.symbol)].max;
     if (most < 0)
       problems.push_back(name + " is " + describe(*entry.input) +
                          ": rows of different lengths need an axis of one size for them");
+    // The first row that is too long is named below, if nothing else is wrong.
     if (most < 0 || !problems.empty())
       continue;
+    // One look at all rows, only where one is known to be too long.
     if (entry.array.shape[1] > most)
       for (int64_t row = 0; row < rowCount; ++row)
         if (const int64_t length = entry.column->length(row); length > most) {
@@ -64,11 +72,14 @@ void Dataset::shapeRows(std::vector<std::string> &problems) {
       int64_t &all = longest[dim.symbol];
       all = std::max(all, entry.array.shape[1]);
     } else {
+      assert(entry.sizes && "a column has its shape beside it");
       (*entry.sizes)[1] = dim.value;
     }
   }
+  // Each symbol that rows follow is cut to the longest row of a batch.
   for (auto [symbol, length] : longest)
     trims.push_back({symbol, 1, 0, length, std::vector<int64_t>(size_t(rowCount))});
+  // Columns of fixed width cannot follow.
   for (const Entry &entry : entries) {
     for (int32_t i = 1; i < entry.input->rank && !entry.column->ragged; ++i)
       if (follows(entry.input->dims[i]))
@@ -80,6 +91,7 @@ void Dataset::shapeRows(std::vector<std::string> &problems) {
           trim.lengths[size_t(row)] =
               std::max(trim.lengths[size_t(row)], entry.column->length(row));
   }
+  // Rounded to what the package can take, even without an option.
   if (problems.empty())
     roundLengths(1);
 }
@@ -92,16 +104,19 @@ bool Dataset::isRagged() const {
 int64_t Dataset::roundLengths(int64_t multiple) {
   if (!isRagged())
     return multiple;
+  // One multiple for all, so that any of the sizes may be the longest.
   for (const Trim &trim : trims)
     multiple = std::lcm(multiple, package.symbols[size_t(trim.symbol)].divisor);
   for (Trim &trim : trims) {
     const trainrt_symbol &symbol = package.symbols[size_t(trim.symbol)];
+    assert(!trim.lengths.empty() && "there are rows");
     const int64_t longest = *std::max_element(trim.lengths.begin(), trim.lengths.end());
     trim.multiple = multiple;
     trim.least = (std::max<int64_t>(symbol.min, 1) + multiple - 1) / multiple * multiple;
     // The largest size that the package has may be no such multiple.
     trim.full = std::min(std::max((longest + multiple - 1) / multiple * multiple, trim.least),
                          symbol.max / symbol.divisor * symbol.divisor);
+    // Shapes show the size that a batch of all rows would have.
     for (const Entry &entry : entries)
       for (int32_t i = 1; i < entry.input->rank; ++i)
         if (entry.input->dims[i].symbol == trim.symbol)
@@ -117,10 +132,12 @@ int64_t Dataset::leastLength() const {
   return least;
 }
 
+/// Without reading values: lengths are in the folder.
 std::optional<std::vector<int64_t>> Dataset::knownLengths() const {
   if (!source)
     return std::nullopt;
   std::vector<int64_t> lengths(size_t(rowCount), 1);
+  // Matrices of rows; without ragged ones, whatever width they have.
   for (const Entry &entry : entries)
     if (entry.input->rank == 2 && (entry.column->ragged || !isRagged()))
       for (int64_t row = 0; row < rowCount; ++row)
@@ -131,6 +148,7 @@ std::optional<std::vector<int64_t>> Dataset::knownLengths() const {
 }
 
 bool Dataset::follows(const trainrt_dim &dim) const {
+  // The symbol itself, or a sum with it.
   return dim.value < 0 &&
          std::any_of(
              trims.begin(), trims.end(),
@@ -146,6 +164,7 @@ bool Dataset::mentions(const std::string &text, const std::string &symbol) {
   auto isPart = [&](size_t at) {
     return at < text.size() && (std::isalnum((unsigned char)text[at]) || text[at] == '_');
   };
+  // Every place where the name stands, until it stands alone.
   for (size_t at = text.find(symbol); at != text.npos; at = text.find(symbol, at + 1))
     if (!isPart(at + symbol.size()) && !(at && isPart(at - 1)))
       return true;
@@ -156,10 +175,12 @@ void Dataset::gather(const Entry &entry, const std::vector<int64_t> &rows, size_
                      Batch &into) const {
   std::vector<int64_t> &shape = into.shapes[index];
   cutShape(entry, rows, shape);
+  assert(!shape.empty() && "rows are an axis");
   int64_t places = 1;
   for (size_t i = 1; i < shape.size(); ++i)
     places *= shape[i];
   const size_t each = size_t(places) * trainrt_dtype_size(entry.input->dtype);
+  // Pinned where the device has such memory.
   char *to = into.reserve(index, std::max<size_t>(each * rows.size(), 1));
   into.tensors.push_back(
       {entry.input->name, {to, entry.input->dtype, int32_t(shape.size()), shape.data()}});
@@ -169,16 +190,19 @@ void Dataset::gather(const Entry &entry, const std::vector<int64_t> &rows, size_
   }
 }
 
+/// -1: nothing tells.
 int64_t Dataset::tokensOf(const Batch &batch) const {
   const trainrt_batch view = batch.view();
   int64_t real = 0, all = 0;
   ErrorSlot error;
   error.check(
       trainrt_package_count_real(package.handle.get(), &view, TRAINRT_EMBED, &real, &all, error));
+  // By padding, where the package knows it.
   if (all || !source)
     return all ? real : -1;
   int64_t tokens = 0;
   const RowColumn *longest = nullptr;
+  // By length, of the column that has most places.
   for (const Entry &entry : entries)
     if (entry.input->rank == 2 && (entry.column->ragged || !isRagged()))
       longest = longest && longest->shape[0] >= entry.column->shape[0] ? longest : entry.column;
@@ -191,6 +215,7 @@ std::optional<trainrt_tensor> Dataset::extraColumn(const std::string &name) cons
   const RowColumn *column = source->find(name);
   if (!column)
     return std::nullopt;
+  // Kept: the tensor points to them.
   std::vector<int64_t> &shape = extraShapes.emplace_back(column->shape);
   shape.insert(shape.begin(), rowCount);
   trainrt_tensor tensor{nullptr, column->dtype, int32_t(shape.size()), shape.data()};
@@ -205,6 +230,7 @@ std::optional<trainrt_tensor> Dataset::extraColumn(const std::string &name) cons
   return tensor;
 }
 
+/// As people find it: the number in the data, and the file it lies in.
 std::string Dataset::nameOf(int64_t row) const {
   if (!source)
     return "row " + std::to_string(row);

@@ -15,6 +15,7 @@ constexpr size_t mostReady = 2;
 StepLoader::StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order,
                        const Settings &settings)
     : data(data), settings(settings), order(std::move(order)) {
+  // Everything is set before the thread begins to read it.
   if (settings.ahead)
     thread = std::thread([this] { loadAhead(); });
 }
@@ -22,6 +23,7 @@ StepLoader::StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order,
 StepLoader::~StepLoader() {
   if (!thread.joinable())
     return;
+  // The lock is free while the thread ends.
   {
     std::lock_guard lock(mutex);
     stopped = true;
@@ -42,11 +44,13 @@ void StepLoader::load(StepData &into) {
     into.views.push_back(batch.view());
     into.rows += int64_t(batch.rows.size());
     const int64_t tokens = data.tokensOf(batch);
+    // One that does not tell makes the sum unknown.
     into.tokens = tokens < 0 ? -1 : into.tokens + tokens;
     if (!wrap && order->position().epoch != into.before.epoch)
       break; // an epoch's last step may have fewer micro-batches
   }
   into.after = order->position();
+  // Checked by this thread, so that the step itself does not have to.
   if (settings.ahead)
     into.status =
         trainrt_session_check(settings.session, into.views.data(), into.views.size(), into.error);
@@ -59,6 +63,7 @@ void StepLoader::loadAhead() {
       std::unique_ptr<StepData> next;
       {
         std::unique_lock lock(mutex);
+        // No more than the device and the loop need.
         changed.wait(lock, [&] { return stopped || ready.size() < mostReady; });
         if (stopped)
           return;
@@ -67,6 +72,7 @@ void StepLoader::loadAhead() {
           unused.pop_front();
         }
       }
+      // Outside of the lock: loading takes long.
       if (!next)
         next = std::make_unique<StepData>();
       load(*next);
@@ -76,6 +82,7 @@ void StepLoader::loadAhead() {
       }
       changed.notify_all();
     }
+    // Told when the steps before it have been given.
   } catch (...) {
     std::lock_guard lock(mutex);
     failure = std::current_exception();

@@ -21,6 +21,7 @@ public:
     ErrorSlot error, heldError;
     uint64_t bytes = 0;
     trainrt_memory held = trainrt_memory_default();
+    // Without both numbers nothing can be compared.
     if (trainrt_session_free_memory(session, &bytes, error) != TRAINRT_OK ||
         trainrt_session_memory(session, &held, heldError) != TRAINRT_OK)
       return;
@@ -33,6 +34,7 @@ public:
   /// can be. 0 where the package cannot say.
   uint64_t needed(int64_t rows, bool full = true) const {
     std::vector<trainrt_symbol_value> symbols = data.symbolValues(rows, length);
+    // Counts at their least: as if nearly everything was padding.
     if (!full)
       for (const trainrt_symbol &symbol : package.symbols)
         if (symbol.axis < 0 && symbol.input)
@@ -44,15 +46,18 @@ public:
                ? plan.total
                : 0;
   }
+  /// Unknown memory fits: the device will say.
   bool fits(uint64_t bytes) const { return !free || bytes <= *free + taken; }
 
   /// The largest batch of less than `rows` rows that fits; 0: none.
+  /// Halving between what fits and what does not: more rows are taken to need more.
   int64_t largest(int64_t rows) const {
     int64_t least = 0, beyond = rows;
     while (beyond - least > 1) {
       const int64_t middle = least + (beyond - least) / 2;
       (fits(needed(middle)) ? least : beyond) = middle;
     }
+    // What the package's divisor makes of it may be larger again.
     least = least ? data.possibleBatch(least) : 0;
     return fits(needed(least)) ? least : 0;
   }
@@ -71,6 +76,7 @@ public:
 
 void chooseBatch(const Package &package, trainrt_session *session, Dataset &data,
                  MicroBatches micro) {
+  // A size that was given is checked, not changed.
   if (!data.choosesBatch())
     return;
   const Room room(package, session, data, micro, 0);
@@ -83,6 +89,7 @@ void chooseBatch(const Package &package, trainrt_session *session, Dataset &data
 void requireMemory(const Package &package, trainrt_session *session, const Dataset &data,
                    MicroBatches micro, int64_t rows, int64_t length, const char *option,
                    Reporter &reporter) {
+  // With the longest rows that there can be.
   const Room room(package, session, data, micro, length);
   const uint64_t full = room.needed(rows);
   if (room.fits(full))
@@ -90,6 +97,7 @@ void requireMemory(const Package &package, trainrt_session *session, const Datas
   const std::string what =
       data.path() + ": a batch of " + grouped(rows) + (rows == 1 ? " row" : " rows") + " needs ";
   const std::string free = byteSize(*room.free + room.taken) + " are free for it";
+  // Between both numbers the data decides.
   const uint64_t least = room.needed(rows, false);
   if (room.fits(least)) {
     reporter.warning(what + "up to " + byteSize(full) + " of memory, and " + free +
@@ -98,6 +106,7 @@ void requireMemory(const Package &package, trainrt_session *session, const Datas
   }
   const int64_t possible = room.largest(rows);
   std::string wayOut;
+  // Which option to change, and to what.
   if (!possible)
     wayOut = "not even a smaller one fits";
   else if (std::string(option) != "--batch-size")
