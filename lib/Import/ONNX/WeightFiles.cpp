@@ -78,7 +78,7 @@ WeightFile WeightFiles::inspect(StringRef location) {
     file.error = "the external data location '" + location.str() + "' is not a regular file";
     return file;
   }
-  assert(file.error.empty() && "looked at to the end");
+  assert(file.error.empty());
   file.size = status.getSize();
   return file;
 }

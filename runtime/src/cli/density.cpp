@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Records of density as text.
+// Counts are summed as integers and divided only where they are shown: the summary of many steps is
+// exact, and does not depend on how steps were grouped.
 #include "cli/density.h"
 
 #include "cli/failure.h"
@@ -89,6 +91,7 @@ std::string densityJson(const DensityRecord &record) {
 
 DensityLog::DensityLog(const Package &package, int64_t every, bool json)
     : every(every), json(json) {
+  // Said before the training begins: a table without rows would look like data without padding.
   if (trainrt_package_token_input_count(package.handle.get()) == 0)
     throw Failure(exitInput, package.path +
                                  ": --density has nothing to count: the package knows of no labels "
@@ -99,6 +102,8 @@ DensityLog::DensityLog(const Package &package, int64_t every, bool json)
 
 void DensityLog::attach(trainrt_session_options &settings) {
   settings.density_user = this;
+  // Called by the session during a step: records wait in `coming` until the loop takes them, and
+  // pointers of the record are good for the call only, so everything is copied.
   settings.density = [](void *user, const trainrt_density *density) {
     DensityRecord record;
     record.step = density->step;
@@ -116,11 +121,13 @@ void DensityLog::attach(trainrt_session_options &settings) {
 std::vector<DensityRecord> DensityLog::take() { return std::exchange(coming, {}); }
 
 std::string DensityLog::add(std::vector<DensityRecord> step) {
+  // Few inputs have counts: a search through all is cheap, and the order of the first step stays.
   for (DensityRecord &record : step) {
     auto at = std::find_if(totals.begin(), totals.end(), [&](const Total &total) {
       return total.all.input == record.input && total.all.isLabel == record.isLabel &&
              total.all.pad == record.pad;
     });
+    // The first record of an input begins its totals; it is added below like any other.
     if (at == totals.end()) {
       at = totals.insert(totals.end(), Total{record});
       at->all.validByRow.clear();

@@ -18,6 +18,7 @@ namespace trainrt::run {
 namespace {
 
 /// Runs `visit(batch, result)` after every batch of `data`.
+/// One pass in the file's order, without shuffling: outputs can be put together in order of rows.
 template <typename Visit>
 void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
   DataOrder order(data.rows(), data.batchSize(), false, 0);
@@ -26,6 +27,7 @@ void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
     settings.flags |= TRAINRT_EVAL_FILL_MISSING;
   Batch batch(session);
   while (order.position().epoch == 0) {
+    // A signal ends it between batches; no result of a half read batch is shown.
     if (const char *signal = interruption())
       throw Failure(exitInput, std::string("interrupted by ") + signal);
     data.load(order.next(false, data.staticBatch()), batch);
@@ -56,6 +58,8 @@ struct Collected {
 };
 
 /// The bytes of all pieces joined along `axis`.
+/// Pieces differ along `axis` only (`lengths`): before it they have the same number of parts, and
+/// parts of one index lie one after the other in the result.
 std::vector<char> joined(const Collected &output) {
   if (output.pieces.size() == 1)
     return output.pieces[0];
@@ -67,6 +71,7 @@ std::vector<char> joined(const Collected &output) {
   for (int32_t i = 0; i < output.axis; ++i)
     outer *= output.shape[size_t(i)];
   size_t at = 0;
+  // The loop over pieces is the inner one: that is the row-major order of the joined tensor.
   for (int64_t o = 0; o < outer; ++o)
     for (const std::vector<char> &piece : output.pieces) {
       const size_t stride = piece.size() / size_t(outer);

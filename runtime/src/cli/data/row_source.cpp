@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which kind of data a path is.
+// A folder, or a name that ends in .bin: decided without opening anything, so that whoever opens it
+// says what is wrong with it. The result is null for any other path: no source by rows.
 #include "cli/data/row_source.h"
 
 #include "cli/failure.h"

@@ -4,6 +4,7 @@
 #include "cli/data/row_values.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <type_traits>
 
@@ -58,6 +59,8 @@ uint16_t halfBits(trainrt_dtype type, Number number) {
 
 bool canBe(trainrt_dtype type, Number number) {
   const double value = asDouble(number);
+  // 16-bit floats and booleans take 0 and 1 only: other numbers would need rounding, and what fills
+  // rows (masks, padding) needs no others.
   if (isHalf(type) || type == TRAINRT_BOOL)
     return value == 0 || value == 1;
   return withType(type, [&](auto element) {
@@ -65,6 +68,7 @@ bool canBe(trainrt_dtype type, Number number) {
     if constexpr (std::is_floating_point_v<T>) {
       return true;
     } else {
+      // An integer type takes no real, even a whole one: a file that says 1.0 means a real.
       const int64_t *integer = std::get_if<int64_t>(&number);
       if (!integer)
         return false;
@@ -78,12 +82,14 @@ bool canBe(trainrt_dtype type, Number number) {
 }
 
 void fill(Number number, trainrt_dtype type, int64_t count, char *to) {
+  assert(count >= 0);
   withType(type, [&](auto element) {
     using T = decltype(element);
     if (isHalf(type))
       element = T(halfBits(type, number));
     else
       element = std::visit([](auto value) { return T(value); }, number);
+    // `to` is the place of an element in a batch's buffer, aligned as such.
     std::fill_n(reinterpret_cast<T *>(to), count, element);
     return true;
   });

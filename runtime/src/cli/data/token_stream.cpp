@@ -14,6 +14,7 @@
 #include "trainrt/data.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt::run {
@@ -66,6 +67,9 @@ public:
   std::string note() const override { return text; }
 
   /// The first token of a window that `inEpoch` named.
+  /// `row` counts windows over all epochs (`inEpoch`): its quotient is the epoch and with it the
+  /// phase, its rest the window. So a row's place depends on nothing but the seed, and order and
+  /// threads of loading do not matter.
   int64_t start(int64_t row) const {
     const uint64_t epoch = uint64_t(row / rowCount);
     const int64_t phase = phases > 1 ? int64_t(mixBits(state + epoch) % uint64_t(phases)) : 0;
@@ -103,6 +107,7 @@ void TokenStream::readHeader() {
     throw Failure(exitInput, status.message());
   size_t begin = 0;
   int32_t header[3] = {};
+  // A nanoGPT file may be shorter than a header; then the magic numbers stay 0 and do not match.
   if (file->size() >= headerBytes)
     std::memcpy(header, file->data(), sizeof header);
   const bool wide = header[0] == 20240801;
@@ -112,6 +117,8 @@ void TokenStream::readHeader() {
     begin = headerBytes;
     dtype = wide ? TRAINRT_U32 : TRAINRT_U16;
   }
+  // What is no multiple of a token has another layout, or was cut: reading the rest would be a
+  // guess.
   const size_t size = trainrt_dtype_size(dtype), bytes = file->size() - begin;
   if (bytes % size)
     fail("its " + std::to_string(bytes) + " bytes are no tokens of " + std::to_string(size) +
@@ -139,6 +146,8 @@ void TokenStream::chooseInputs(const Package &package, const WindowOptions &wind
     if (std::count(inputs.begin(), inputs.end(), name) > 1)
       throw Failure(exitInput, "--bin-inputs names '" + shown(name) + "' twice");
     const bool first = name == inputs.front();
+    // `*this` is named before it is complete: a column keeps the reference and reads it when it
+    // copies.
     list.push_back(std::make_unique<WindowColumn>(*this, name, windows.shift && !first));
   }
   if (windows.shift && inputs.size() < 2)
@@ -149,6 +158,7 @@ void TokenStream::chooseInputs(const Package &package, const WindowOptions &wind
     trainrt_token_input found = trainrt_token_input_default();
     ErrorSlot error;
     error.check(trainrt_package_token_input(package.handle.get(), i, &found, error));
+    // Only masks of inputs that get tokens here, and none that --bin-inputs gave tokens already.
     if (!found.mask || find(found.mask) || !find(found.input))
       continue;
     list.push_back(std::make_unique<OnesColumn>(found.mask));
@@ -169,6 +179,7 @@ TokenStream::TokenStream(const Package &package, const std::string &path,
     : path(path), length(windows.length.value_or(0)) {
   readHeader();
   chooseInputs(package, windows);
+  assert(length > 0);
   const int64_t available = count - windows.shift;
   if (available < length)
     fail("it has " + std::to_string(count) + " tokens, too few for a window of " +
@@ -177,8 +188,10 @@ TokenStream::TokenStream(const Package &package, const std::string &path,
   if (windows.random) {
     // Every window of an epoch fits, wherever the first one begins.
     rowCount = std::max<int64_t>((available - (length - 1)) / length, 1);
+    assert(rowCount * length <= available);
     phases = std::min(length, available - rowCount * length + 1);
   }
+  // The columns' shapes come last: only now is `length` known.
   for (const std::unique_ptr<RowColumn> &column : list) {
     column->shape = {length};
     column->dtype = dtype;
@@ -186,6 +199,8 @@ TokenStream::TokenStream(const Package &package, const std::string &path,
 }
 
 uint64_t TokenStream::identity() const {
+  // Of large files 64 pieces from begin to end, so that a resumed run notices other data without
+  // reading all of it; lengths and names are hashed in any case.
   constexpr uint64_t most = 1 << 20, pieces = 64, piece = most / pieces;
   uint64_t hash = fnv1a64(&count, sizeof count);
   hash = fnv1a64(&length, sizeof length, hash);
@@ -206,6 +221,8 @@ std::string WindowColumn::misfit(trainrt_dtype type) const {
 
 void WindowColumn::copy(int64_t row, int64_t places, trainrt_dtype type, char *to) const {
   const int64_t begin = stream.start(row) + behind;
+  assert(begin >= 0 && begin + places <= stream.count);
+  // `start` plus `behind` plus the window's length lies in the file: `available` left `behind` out.
   const size_t size = trainrt_dtype_size(dtype);
   const unsigned char *from = stream.tokens + size_t(begin) * size;
   if (isLossless(dtype, type))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Two tables and a file of events.
+// Writing never ends a training: what fails after the files are open is said once (`lost`).
 #include "cli/log/run_log.h"
 
 #include "cli/failure.h"
@@ -55,10 +56,12 @@ RunLog::RunLog(const std::string &folder, int64_t done, Reporter &reporter)
       (fs::path(folder) / ("events.out.tfevents." + std::to_string(int64_t(wallTime())) + "." +
                            host + "." + std::to_string(getpid())))
           .string();
+  // Opened for appending: viewers take several event files of a folder as one run.
   events.reset(std::fopen(path.c_str(), "ab"));
   if (!events)
     fail(path);
   write(events.get(), eventRecord(versionEvent(wallTime())));
+  // Tells viewers to drop what an earlier run wrote about later steps than this begins with.
   write(events.get(), eventRecord(restartEvent(wallTime(), done + 1)));
   flush(true);
 }
@@ -66,12 +69,15 @@ RunLog::RunLog(const std::string &folder, int64_t done, Reporter &reporter)
 RunLog::File RunLog::openTable(const std::string &name, const std::string &header, int64_t done) {
   const std::string path = (fs::path(folder) / name).string();
   std::string kept = header + "\n";
+  // A resumed run keeps lines up to the step that it goes on from; what came after was not saved in
+  // the checkpoint and is trained again.
   if (std::ifstream file(path); done > 0 && file) {
     std::string line;
     std::getline(file, line);
     while (std::getline(file, line)) {
       const std::vector<std::string> cells = split(line, ',');
       const std::optional<int64_t> step = parseInteger(cells[0]);
+      // Lines without a second cell are what a write that broke off left.
       if (!step || *step > done || cells.size() < 2)
         continue;
       kept += line + "\n";
@@ -82,6 +88,7 @@ RunLog::File RunLog::openTable(const std::string &name, const std::string &heade
   // The old one stays whole until the new one is there.
   const std::string fresh = path + ".new";
   File file(std::fopen(fresh.c_str(), "wb"));
+  // The handle stays open through the rename: it refers to the file, not the name.
   if (!file || std::fwrite(kept.data(), 1, kept.size(), file.get()) != kept.size() ||
       std::fflush(file.get()) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0)
     fail(path);
@@ -98,6 +105,7 @@ void RunLog::write(std::FILE *to, const std::string &text) {
 
 void RunLog::flush(bool always) {
   const auto now = std::chrono::steady_clock::now();
+  // At most once a second, so that short steps do not wait for the disk.
   if (lost || (!always && now - flushed < std::chrono::seconds(1)))
     return;
   flushed = now;
@@ -114,6 +122,8 @@ void RunLog::tell(std::FILE *table, int64_t step, const char *group, const Value
   Values known;
   for (const auto &[name, value] : values) {
     line += "," + cell(value);
+    // A loss that is not a number is shown: it is what one looks for. Others that are not known are
+    // not.
     if (!std::isnan(value) || name == "loss")
       known.emplace_back(std::string(group) + "/" + name, value);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // HTML with two pictures in SVG.
+// One file without references to others, so that it can be sent around.
 #include "cli/log/summary_page.h"
 
 #include "cli/failure.h"
@@ -9,6 +10,7 @@
 #include "format/status.h"
 
 #include <algorithm>
+#include <cassert>
 #include <filesystem>
 
 namespace trainrt::run {
@@ -47,7 +49,9 @@ SummaryPage::Points thinned(const SummaryPage::Points &points) {
   for (const auto &point : points)
     if (std::isfinite(point.second))
       finite.push_back(point);
+  // With no points, `each` is 0 and the loop does not run.
   const size_t each = (finite.size() + most - 1) / most;
+  assert(finite.empty() || (finite.size() + each - 1) / each <= most);
   for (size_t begin = 0; begin < finite.size(); begin += each) {
     const size_t end = std::min(begin + each, finite.size());
     double sum = 0;
@@ -62,6 +66,7 @@ SummaryPage::Points thinned(const SummaryPage::Points &points) {
 struct Scale {
   double firstStep, lastStep, least, most;
   double x(double step) const {
+    // Divisors are at least tiny: one step, or a loss that never changes, divides by no zero.
     return left + (step - firstStep) / std::max(lastStep - firstStep, 1.0) * (width - left - 10);
   }
   double y(double value) const {
@@ -92,6 +97,7 @@ std::string lossPicture(const SummaryPage::Points &trained, const SummaryPage::P
   const SummaryPage::Points train = thinned(trained), eval = thinned(held);
   if (train.empty() && eval.empty())
     return "<p>No loss was finite.</p>\n";
+  // Bounds begin turned around; there is a point at least, so that all four are set.
   Scale scale{1e18, -1e18, 1e300, -1e300};
   for (const auto *points : {&train, &eval})
     for (auto [step, value] : *points) {
@@ -128,6 +134,7 @@ std::string memoryPicture(const trainrt_memory &memory) {
   std::string svg = "<svg viewBox=\"0 0 860 40\" width=\"860\" height=\"40\">\n", table;
   double x = 0;
   for (auto [name, bytes, color] : parts) {
+    // A part that is 0 is left out, so that `all` is not 0 where it divides.
     if (!bytes)
       continue;
     const double wide = double(bytes) / double(all) * width;
