@@ -98,6 +98,12 @@ class Lists(Classifier):
         return F.cross_entropy(sum(self.linear(part) for part in parts), labels)
 
 
+class Nested(Classifier):
+    def forward(self, sizes, pair, labels=None):
+        x = sum(self.linear(part) for part in pair) * sizes["scale"]["factor"]
+        return F.cross_entropy(x, labels) if sizes["mean"] else F.cross_entropy(x, labels, reduction="sum")
+
+
 class Rotary(Classifier):
     def __init__(self):
         super().__init__()
@@ -228,6 +234,8 @@ TRAIN = {
     "detach": lambda: (Call(lambda s, x: s.out(s.one(x).detach() + s.two(x)), one=nn.Linear(6, 8), two=nn.Linear(6, 8), out=nn.Linear(8, 3)), rows(), cross_entropy),
     "no_grad": lambda: (Call(without_gradient, one=nn.Linear(6, 8), two=nn.Linear(6, 8), out=nn.Linear(8, 3)), rows(), cross_entropy),
     "straight through": lambda: (Call(lambda s, x: s.out((y := s.one(x) * 3) + (y.round() - y).detach()), one=nn.Linear(6, 8), out=nn.Linear(8, 3)), rows(), cross_entropy),
+    "lists": lambda: (Lists(), {"parts": [torch.randn(4, 6), torch.randn(4, 6)], "labels": torch.randint(0, 3, (4,))}, None),
+    "dicts": lambda: (Nested(), {"sizes": {"scale": {"factor": torch.rand(4, 1)}, "mean": True}, "pair": (torch.randn(4, 6), torch.randn(4, 6)), "labels": torch.randint(0, 3, (4,))}, None),
     "experts": lambda: (Call(experts, gate=nn.Linear(6, 4), experts=nn.ModuleList(nn.Linear(6, 3) for _ in range(4))), rows(), cross_entropy),
     "losses": lambda: (nn.Linear(6, 3), {**rows("input"), "target": torch.rand(4, 3)}, every_loss),
     "up and down": lambda: (nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Upsample(scale_factor=2, mode="bilinear"), nn.PixelShuffle(2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(144, 3)), images(), cross_entropy),
@@ -259,7 +267,8 @@ REFUSED = {
     "matrix exponential": lambda: (nn.Sequential(nn.utils.parametrizations.orthogonal(nn.Linear(6, 6)), nn.Linear(6, 3)), rows("input"), cross_entropy, r"module '0.parametrizations.weight.0' \(_Orthogonal\) cannot be exported: PyTorch's exporter has no translation of aten.linalg_matrix_exp; write it with other operations"),
     "pooling": lambda: (nn.Sequential(nn.Conv1d(2, 4, 3), nn.AdaptiveMaxPool1d(3), nn.Flatten(), nn.Linear(12, 3)), {"input": torch.randn(4, 2, 9), "labels": torch.randint(0, 3, (4,))}, cross_entropy, r"module '1' \(AdaptiveMaxPool1d\) cannot be exported"),
     "rows that data choose": lambda: (nn.Sequential(Call(lambda s, x: s.one(x)[x[:, 0] > 0], one=nn.Linear(6, 3))), rows("input"), lambda output, batch: output.square().mean(), r"the rows that it selects, .* multiply by the mask(.|\n)*is of module '0'"),
-    "lists": lambda: (Lists(), {"parts": [torch.randn(4, 6), torch.randn(4, 6)], "labels": torch.randint(0, 3, (4,))}, None, r"example\['parts'\]: expected a tensor or an array, got list; let forward take tensors one by one"),
+    "an odd input": lambda: (Lists(), {"parts": object(), "labels": torch.randint(0, 3, (4,))}, None, r"example\['parts'\]: expected a tensor or an array, or dicts, lists and tuples of them, got object"),
+    "two of a name": lambda: (Lists(), {"parts": [torch.randn(4, 6)], "parts.0": torch.randn(4, 6), "labels": torch.randint(0, 3, (4,))}, None, "two inputs have the name 'parts.0': rename one"),
     "compiled": lambda: (torch.compile(nn.Linear(6, 3)), rows("input"), cross_entropy, "OptimizedModule is around the module: give what is within, `model._orig_mod`"),
     "parallel": lambda: (nn.DataParallel(nn.Linear(6, 3)), rows("input"), cross_entropy, "give what is within, `model.module`"),
     "scripted": lambda: (torch.jit.script(nn.Sequential(nn.Linear(6, 3))), rows("input"), cross_entropy, "RecursiveScriptModule is no module of Python any more"),
@@ -272,6 +281,7 @@ REFUSED = {
     "empty": lambda: (nn.Linear(6, 3), {"input": torch.randn(0, 6), "labels": torch.randint(0, 3, (0,))}, cross_entropy, r"example\['input'\] is empty along axis 0"),
     "mixed norms": lambda: (nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 8), nn.BatchNorm1d(8).eval(), nn.Linear(8, 3)), rows("input"), cross_entropy, "module '0' normalizes by its batch and '2' by its running statistics"),
     "constant loss": lambda: (nn.Linear(6, 3), rows("input"), lambda output, batch: torch.tensor(1.0), "no parameter of Linear has requires_grad and reaches the loss"),
+    "detached loss": lambda: (nn.Linear(6, 3), rows("input"), lambda output, batch: output.detach().mean(), "no parameter of Linear has requires_grad and reaches the loss"),
     "loss": lambda: (nn.Linear(6, 3), rows("input"), "perplexity", r"has no argument 'labels'"),
 }  # fmt: skip
 
@@ -294,7 +304,7 @@ class Modules(Case):
                 for kind in (torch.float64, torch.float32):
                     other = copy.deepcopy(module).to(kind) if name != "complex buffer" else copy.deepcopy(module)
                     if name != "complex buffer":
-                        cast = {k: v.to(kind) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in batch.items()}
+                        cast = torch.utils._pytree.tree_map(lambda v: v.to(kind) if isinstance(v, torch.Tensor) and v.is_floating_point() else v, batch)
                     else:
                         cast = batch
                     value = self.run_module(other, cast, loss)
@@ -331,6 +341,24 @@ class Modules(Case):
             step = trainc.compile(module, example=batch, loss=loss)
             self.assertAlmostEqual(float(step(batch)), expected, delta=0.02)
             self.assertEqual(step.state_dict()["0.weight"].dtype, kind)
+
+    def test_nested_inputs(self):
+        torch.manual_seed(0)
+        batch = {"parts": [torch.randn(4, 6), torch.randn(4, 6)], "labels": torch.randint(0, 3, (4,))}
+        step = trainc.compile(Lists(), example=batch)
+        self.assertEqual(list(step.package.inputs), ["parts.0", "parts.1", "labels"])
+        same = trainc.compile(Lists(), example=batch)
+        same.load_state_dict(step.state_dict())
+        expected = [float(step(batch)) for _ in range(3)]
+        flat = {"parts.0": batch["parts"][0], "parts.1": batch["parts"][1], "labels": batch["labels"]}
+        self.assertEqual([float(same(form)) for form in (flat, (batch["parts"], batch["labels"]), [batch])], expected)
+        with self.assertRaisesRegex(trainrt.errors.MissingInput, "input 'parts.1' is missing"):
+            step({**batch, "parts": batch["parts"][:1]})
+        # Of the same tensors, otherwise put together.
+        nested = trainc.compile(Nested(), example={"sizes": {"scale": {"factor": torch.rand(4, 1)}, "mean": True}, "pair": tuple(batch["parts"]), "labels": batch["labels"]})
+        self.assertEqual(list(nested.package.inputs), ["sizes.scale.factor", "pair.0", "pair.1", "labels"])
+        with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "input 'sizes.mean' is True in the graph, .* got False"):
+            nested({"sizes": {"scale": {"factor": torch.rand(4, 1)}, "mean": False}, "pair": batch["parts"], "labels": batch["labels"]})
 
     def test_switches_are_a_part_of_the_graph(self):
         batch = {**rows(), "double": True}

@@ -6,6 +6,7 @@ import io
 import math
 import pathlib
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -71,6 +72,10 @@ class Training(unittest.TestCase):
             expected.append(float(one.step(BATCHES[:2], lr=0.01 / (2 * epoch + 1))))
             expected.append(float(one.step(BATCHES[2:3], lr=0.01 / (2 * epoch + 2))))
         self.assertEqual(record.losses, expected)
+        uneven = [{n: a[:1] for n, a in DATA.items()}, {n: a[1:] for n, a in DATA.items()}]
+        for by in ("rows", "mean"):
+            state = trainc.train(session(), uneven, accumulate=2, accumulate_by=by)
+            self.assertEqual(state.loss, float(session().step(uneven, accumulate_by=by)))
 
     def test_early_stopping(self):
         losses = iter([3.0, 2.0, 2.5, 2.1, 1.0])
@@ -105,11 +110,33 @@ class Training(unittest.TestCase):
         self.assertEqual([path.name for path in (folder / "best").glob("step-*")], ["step-12"])
 
     def test_csv(self):
-        path = FOLDER / "log.csv"
-        trainc.train(session(), BATCHES, epochs=1, eval=BATCHES, callbacks=[trainc.CSVLog(path)])
-        rows = list(csv.DictReader(path.open()))
-        self.assertEqual([row["step"] for row in rows], ["1", "2", "3", "4", "4"])
-        self.assertTrue(float(rows[0]["loss"]) > 0 and float(rows[0]["lr"]) == 0.01 and float(rows[4]["eval_loss"]) > 0)
+        """The tables of trainc-run, and the same numbers in them."""
+        folder, theirs = FOLDER / "tables", FOLDER / "its"
+        trainc.train(session(), BATCHES[:3], epochs=2, eval=BATCHES, callbacks=[trainc.CSVLog(folder), trainc.Checkpoints(folder / "saved")])
+        subprocess.run(
+            ["trainc-run", FOLDER / "mlp.tpk", "--data", MODELS / "mlp.npz", "--batch-size", "6", "--steps", "3", "--eval",
+             MODELS / "mlp.npz", "--log-dir", theirs],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        for name, count in (("steps.csv", 6), ("evaluations.csv", 2)):
+            ours, its = ([*csv.DictReader((each / name).open())] for each in (folder, theirs))
+            self.assertEqual(list(ours[0]), list(its[0]))
+            self.assertEqual(len(ours), count)
+            if name == "steps.csv":
+                for one, other in zip(ours, its):
+                    self.assertAlmostEqual(float(one["loss"]), float(other["loss"]), 6)
+                    self.assertEqual([bool(one[key]) for key in ("lr", "grad_norm", "step_ms", "peak_bytes", "mfu")], [True, False, True, True, False])
+            else:
+                self.assertEqual((ours[0]["step"], ours[0]["samples"]), ("3", str(ROWS)))
+        # What is made again replaces what was written of it.
+        resumed = session(weights="none")
+        log = trainc.CSVLog(folder)
+        with (folder / "steps.csv").open("a") as file:
+            file.write("7,1.0\n")
+        trainc.train(resumed, BATCHES[:3], epochs=3, eval=BATCHES, callbacks=[log], resume=folder / "saved")
+        rows = list(csv.DictReader((folder / "steps.csv").open()))
+        self.assertEqual([row["step"] for row in rows], [str(i) for i in range(1, 10)])
+        self.assertTrue(rows[6]["lr"])
 
     def test_tensorboard(self):
         crc = 0xFFFFFFFF
@@ -128,7 +155,9 @@ class Training(unittest.TestCase):
             self.assertEqual(struct.unpack("<I", data.read(4))[0], training._masked_crc(events[-1]))
         self.assertTrue(events[0].endswith(b"brain.Event:2"))
         self.assertEqual(len(events), 1 + 4 + 1)
-        self.assertIn(b"\x0a\x04loss\x15" + struct.pack("<f", record.losses[0]), events[1])
+        self.assertIn(b"\x0a\x0atrain/loss\x15" + struct.pack("<f", record.losses[0]), events[1])
+        self.assertIn(b"train/step_ms", events[1])
+        self.assertNotIn(b"mfu", events[1])
         self.assertIn(b"\x0a\x09eval/loss\x15" + struct.pack("<f", record.evals[0]), events[-1])
 
     def test_progress_and_errors(self):
@@ -142,6 +171,9 @@ class Training(unittest.TestCase):
             trainc.train(session(), once, epochs=2)
         with self.assertRaisesRegex(ValueError, "there is no batch"):
             trainc.evaluate(session(), [])
+        for wrong in (3, trainc.EarlyStopping):
+            with self.assertRaisesRegex(TypeError, "train: expected callbacks, as trainc.Callback is one, got "):
+                trainc.train(session(), BATCHES, callbacks=[wrong])
         closed = []
 
         class Closes(trainc.Callback):

@@ -35,10 +35,10 @@ def autograd(module, example, *, dynamic=None, other=None, cache=True, verbose=F
     inputs that require them, too. dynamic, other: free sizes, as `export` has them. threads, device, stream: of the
     sessions. All other keywords are options of the compiler.
     """
-    from .compiling import _SESSION, _tell
+    from .compiling import SESSION_OPTIONS, teller
     from .differentiable import Autograd
 
     if isinstance(cache, (str, os.PathLike)):
         options["cache"], cache = cache, True
-    session = {name: options.pop(name) for name in _SESSION if name in options}
-    return Autograd(module, example, dynamic, other, cache, session, options, _tell(verbose))
+    session = {name: options.pop(name) for name in SESSION_OPTIONS if name in options}
+    return Autograd(module, example, dynamic, other, cache, session, options, teller(verbose))

@@ -23,7 +23,7 @@ from .module_session import ModuleSession
 from .progress import Progress
 
 #: Of the session; every other keyword is the compiler's.
-_SESSION = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model")
+SESSION_OPTIONS = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model")
 _HERE = str(pathlib.Path(__file__).resolve().parent)
 _ROOTS = tuple(filter(None, {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}))
 
@@ -46,7 +46,7 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
     seed, threads, device, stream, init_std, variants, any_model: the session's. All other keywords are options of the
     compiler: `lr=3e-4` is --lr 3e-4 (`trainc --help`), and its messages are exceptions.
     """
-    session = {name: options.pop(name) for name in _SESSION if name in options}
+    session = {name: options.pop(name) for name in SESSION_OPTIONS if name in options}
     if isinstance(model, trainrt.Package) or (_is_path(model) and str(model).endswith(".tpk")):
         if options or example is not None:
             raise OptionError(f"a package is compiled already: {next(iter(options), 'example')}= says nothing to it")
@@ -57,7 +57,7 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
     if isinstance(cache, (str, os.PathLike)):
         options["cache"], cache = cache, True
     with Progress(progress) as shown:
-        made = _Making(options, output, cache, _tell(verbose, shown), shown)
+        made = _Making(options, output, cache, teller(verbose, shown), shown)
         if _is_path(model):
             if loss is not None:
                 options["loss"] = loss
@@ -66,10 +66,7 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
             package = made.of_module(model, example, loss, dynamic, other)
             if weights is None:
                 shown(f"starting a session of {type(model).__name__}")
-                from .inputs import as_constants
-
-                constants = as_constants(model, example)
-                result = ModuleSession(package, model, constants, made.model, made.options, **session)
+                result = ModuleSession(package, model, example, made.model, made.options, **session)
                 return made.owned_by(result)
         return made.owned_by(CompiledSession(package, made.model, made.options, weights=weights, **session))
 
@@ -78,7 +75,7 @@ def _is_path(model):
     return isinstance(model, (str, os.PathLike))
 
 
-def _tell(verbose, shown=None):
+def teller(verbose, shown=None):
     seen = set()
 
     def tell(line):
@@ -93,7 +90,7 @@ def _tell(verbose, shown=None):
     return tell
 
 
-def _build(model, package, options, tell, kernels):
+def build_package(model, package, options, tell, kernels):
     arguments = [model, "-o", package, *compiler.command_line(options)]
     if kernels is not None and not options.get("cache"):
         arguments += ["--cache", kernels]
@@ -149,14 +146,14 @@ class _Making:
         self.model = model
         self._shown(f"compiling {model.name}")
         if self._output is not None:
-            _build(model, self._output, self.options, self._tell, self._kernels)
+            build_package(model, self._output, self.options, self._tell, self._kernels)
             return self._output
 
         def make(folder):
-            log = _build(model.resolve(), folder / "model.tpk", self.options, self._tell, self._kernels)
+            log = build_package(model.resolve(), folder / "model.tpk", self.options, self._tell, self._kernels)
             (folder / "log.txt").write_text("\n".join(log))
 
-        target = compiler.machine() if self.options.get("target", "auto") == "auto" else ""
+        target = machine() if self.options.get("target", "auto") == "auto" else ""
         key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
         package = self._folder(make, lambda: key) / "model.tpk"
         return self._opened or package
@@ -181,7 +178,7 @@ class _Making:
             self._shown(f"compiling {type(module).__name__}")
             options = {**exported.options, **self.options}
             try:
-                log = _build(folder / "model.onnx", folder / "model.tpk", options, self._tell, self._kernels)
+                log = build_package(folder / "model.onnx", folder / "model.tpk", options, self._tell, self._kernels)
             except CompileError as error:
                 raise exporting.with_modules(error, folder / "model.onnx") from None
             (folder / "log.txt").write_text("\n".join(log))
@@ -189,8 +186,8 @@ class _Making:
 
         options = dict(self.options)
         key = lambda: (  # noqa: E731
-            "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else _describe_batch(module, other), options, compiler.version(), compiler.machine(),
+            "module", describe(module), describe_batch(module, example), _describe_code(loss), dynamic,
+            None if other is None else describe_batch(module, other), options, compiler.version(), machine(),
         )  # fmt: skip
         entry = self._folder(make, key, ("exported.json", "model.onnx"))
         self.model = entry / "model.onnx"
@@ -210,11 +207,25 @@ def _content(model):
     return files
 
 
-def _describe_batch(module, example):
-    from .inputs import as_constants, as_inputs
+def machine():
+    """What `--target auto` depends on."""
+    found = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
+    found += sorted(str(path) for path in pathlib.Path("/dev").glob("nvidia[0-9]*"))
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        found.append(next((line for line in text.splitlines() if line.startswith("flags")), ""))
+    except OSError:
+        pass
+    return found
 
-    described = {name: [str(t.dtype), list(t.shape)] for name, t in as_inputs(module, example).items()}
-    return [described, as_constants(module, example)]
+
+def describe_batch(module, example):
+    from .inputs import as_constants, as_inputs, by_name, nest
+
+    tensors = as_inputs(module, example)
+    described = {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()}
+    # Of what is nested also how: a list is another graph than a dict.
+    return [described, as_constants(module, example), repr(nest(by_name(module, example), {name: name for name in tensors}))]
 
 
 _sources = {}

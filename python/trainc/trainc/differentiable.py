@@ -22,7 +22,7 @@ from torch.utils import _pytree
 import trainrt
 
 from . import cache, compiler, exporting, inputs
-from .compiling import _build, _describe_batch, _machine, describe
+from .compiling import build_package, describe, describe_batch, machine
 from .errors import ExportError
 
 _SEED = "dropout_seed"
@@ -33,17 +33,18 @@ _FLOATS = (onnx_ir.DataType.FLOAT, onnx_ir.DataType.DOUBLE, onnx_ir.DataType.FLO
 class _Outputs(torch.nn.Module):
     """The module as a function of tensors that returns tensors, then those that its batch norms would keep."""
 
-    def __init__(self, module, names, constants, repairs):
+    def __init__(self, module, names, values, repairs):
+        """names: of tensors, as `values`, the example, has them within."""
         super().__init__()
         self.model = module
-        self._names, self._constants, self._repairs = names, constants, repairs
+        self._names, self._values, self._repairs = names, values, repairs
         self.outputs = self.structure = None
 
     def forward(self, *tensors):
         self._repairs.statistics.clear()
         self._repairs.means.clear()
         with self._repairs.forward():
-            result = self.model(**dict(zip(self._names, tensors)), **self._constants)
+            result = self.model(**inputs.nest(self._values, dict(zip(self._names, tensors))))
         leaves, structure = _pytree.tree_flatten(result)
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor) and leaf is not None and not isinstance(leaf, (bool, int, float, str)):
@@ -63,7 +64,7 @@ class _Outputs(torch.nn.Module):
         return tuple(result.clone() for result in results)
 
 
-class _Repairs(exporting._Repairs):
+class _Repairs(exporting.Repairs):
     """Also batch norms by their batch as what they are made of: the exporter has them by their statistics alone."""
 
     def __init__(self):
@@ -74,11 +75,11 @@ class _Repairs(exporting._Repairs):
     def _replace(self, function, args, kwargs):
         if function is torch.nn.functional.batch_norm:
             names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
-            given = {"weight": None, "bias": None, "training": False, "eps": 1e-5, **exporting._given(names, args, kwargs)}
+            given = {"weight": None, "bias": None, "training": False, "eps": 1e-5, **exporting.given_arguments(names, args, kwargs)}
             if given["training"]:
                 return self._batch_norm(**given)
         if function is torch.nn.functional.embedding:
-            given = exporting._given(("input", "weight", "padding_idx"), args, kwargs)
+            given = exporting.given_arguments(("input", "weight", "padding_idx"), args, kwargs)
             if (padding := given.pop("padding_idx", None)) is not None:
                 # Without the argument, which only what trains listens to.
                 rows = super()._replace(function, (), given)
@@ -230,6 +231,8 @@ class _Program:
         meta = json.loads((self._folder / "meta.json").read_text())
         self.inputs, self.values, self.outputs = meta["inputs"], meta["values"], meta["outputs"]
         self.floats, self.seeded = meta["floats"], meta["seeded"]
+        #: {output: the inputs and values that it is computed from}.
+        self.reaching = {name: frozenset(found) for name, found in meta["reaching"].items()}
         self.structure, self.norms = owner.run_once()
         self.forward = owner.session(self._folder / "model.tpk")
         self._backward = {}
@@ -238,11 +241,11 @@ class _Program:
         owner = self._owner
         module = owner.module
         repairs = _Repairs()
-        graph = _Outputs(module, list(owner.batch), owner.constants, repairs)
+        graph = _Outputs(module, list(owner.batch), owner.values, repairs)
         with _fixed_momentum(module):
-            model = exporting._trace(graph, module, owner.batch, owner.axes, 20, repairs)
-        exporting._rename(model.graph, module)
-        exporting._strip(model)
+            model = exporting.trace(graph, module, owner.batch, owner.axes, 20, repairs)
+        exporting.rename(model.graph, module)
+        exporting.strip(model)
         names = [name for name, _ in module.named_parameters()] + [name for name, _ in module.named_buffers()]
         values = []
         for name in names:
@@ -254,10 +257,13 @@ class _Program:
                 values.append(name)
         seeded = _seed_dropouts(model)
         outputs = [value.name for value in model.graph.outputs]
+        used = set(owner.batch).union(values)
+        reaching = {value.name: sorted(exporting.reaching(value) & used) for value in model.graph.outputs}
         floats = [value.dtype in _FLOATS for value in model.graph.outputs]
         (folder / "model.onnx").write_bytes(onnx_ir.to_proto(model).SerializeToString())
         (folder / "meta.json").write_text(json.dumps({
             "inputs": list(owner.batch), "values": values, "outputs": outputs, "floats": floats, "seeded": seeded,
+            "reaching": reaching,
         }))  # fmt: skip
         owner.build(folder)
 
@@ -279,6 +285,7 @@ class _Run(torch.autograd.Function):
     @staticmethod
     def forward(ctx, program, seed, *tensors):
         ctx.program, ctx.seed = program, seed
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
         names = [*program.inputs, *program.values]
         batch = {name: tensor.detach().contiguous() for name, tensor in zip(names, tensors)}
@@ -287,6 +294,7 @@ class _Run(torch.autograd.Function):
         session = program.forward
         session.eval(batch)
         results = tuple(session.outputs[name].torch().clone() for name in program.outputs)
+        ctx.like = [result.new_empty(()).expand(result.shape) for result in results]
         ctx.mark_non_differentiable(*(
             result for name, result, is_float in zip(program.outputs, results, program.floats)
             if not is_float or not name.startswith("output_")
@@ -299,14 +307,18 @@ class _Run(torch.autograd.Function):
         program, tensors = ctx.program, ctx.saved_tensors
         names = [*program.inputs, *program.values]
         wanted = tuple(name for name, needs in zip(names, ctx.needs_input_grad[2:]) if needs)
+        # As PyTorch has it: what no used output is computed from has no gradient, and not one of zeros.
+        reached = frozenset().union(*(program.reaching[name] for name, gradient in zip(program.outputs, upstream) if gradient is not None))
+        if not reached.intersection(wanted):
+            return (None, None, *(None for _ in names))
         session = program.gradients(wanted)
         batch = {name: tensor.detach().contiguous() for name, tensor in zip(names, tensors)}
-        for name, gradient in zip(program.outputs, upstream):
-            batch[_GRADIENT + name] = gradient.contiguous()
+        for name, gradient, like in zip(program.outputs, upstream, ctx.like):
+            batch[_GRADIENT + name] = torch.zeros_like(like, memory_format=torch.contiguous_format) if gradient is None else gradient.contiguous()
         if program.seeded:
             batch[_SEED] = ctx.seed
         session.eval(batch)
-        found = {name: session.outputs[_GRADIENT + name].torch().clone() for name in wanted}
+        found = {name: session.outputs[_GRADIENT + name].torch().clone() for name in wanted if name in reached}
         return (None, None, *(found.get(name) for name in names))
 
 
@@ -318,9 +330,10 @@ class Autograd(torch.nn.Module):
         inputs.check(module)
         self.module = module
         self._signature = inspect.signature(module.forward)
+        self.values = inputs.by_name(module, example)
         self.batch, self.constants = inputs.as_inputs(module, example), inputs.as_constants(module, example)
         self.axes = inputs.free_sizes(self.batch, dynamic, None if other is None else inputs.as_inputs(module, other))
-        self.batch = inputs._at_least_two(self.batch, self.axes)
+        self.batch = inputs.at_least_two(self.batch, self.axes)
         self._use_cache, self._session, self._options, self._tell = use_cache, session, options, tell
         self._programs = {}
         # Errors come here rather than in the loop.
@@ -344,8 +357,8 @@ class Autograd(torch.nn.Module):
     def run_once(self):
         """How the module's tensors are put together, and its batch norms in the order in which they are computed."""
         repairs = _Repairs()
-        graph = _Outputs(self.module, list(self.batch), self.constants, repairs)
-        with torch.no_grad(), exporting._unchanged(self.module), repairs:
+        graph = _Outputs(self.module, list(self.batch), self.values, repairs)
+        with torch.no_grad(), exporting.unchanged(self.module), repairs:
             graph(*self.batch.values())
         norms = {id(norm.running_mean): norm for norm in self.module.modules() if getattr(norm, "running_mean", None) is not None}
         return graph.structure, [norms[id(mean)] for mean in repairs.means]
@@ -353,9 +366,9 @@ class Autograd(torch.nn.Module):
     def cached(self, kind, make, *more):
         if self._use_cache:
             return cache.get(cache.key(
-                "autograd", kind, describe(self.module), _describe_batch(self.module, self.batch), self.constants, self.axes, self._options,
-                compiler.version(), _machine(), *more,
-            ), make)  # fmt: skip
+                "autograd", kind, describe(self.module), describe_batch(self.module, self.values), self.axes, self._options,
+                compiler.version(), machine(), *more,
+            ), make, lambda folder: trainrt.Package(folder / "model.tpk"))  # fmt: skip
         folder = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         make(folder)
@@ -364,7 +377,7 @@ class Autograd(torch.nn.Module):
     def build(self, folder):
         kernels = cache.folder() / "kernels" if self._use_cache else None
         options = {**self._options, "inference": True}
-        _build(folder / "model.onnx", folder / "model.tpk", options, self._tell, kernels)
+        build_package(folder / "model.onnx", folder / "model.tpk", options, self._tell, kernels)
 
     def session(self, package):
         return trainrt.Session(package, weights="none", inference=True, **self._session)
@@ -375,6 +388,7 @@ class Autograd(torch.nn.Module):
         for parameter in self._signature.parameters.values():
             if parameter.kind == parameter.VAR_KEYWORD:
                 given.update(given.pop(parameter.name, {}))
+        given = inputs.flatten(given)
         tensors = []
         for name in program.inputs:
             if not isinstance(given.get(name), torch.Tensor):

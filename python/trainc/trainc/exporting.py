@@ -19,7 +19,7 @@ import warnings
 import torch
 
 from .errors import ExportError
-from .inputs import _at_least_two, as_constants, as_inputs, check, free_sizes
+from .inputs import as_inputs, at_least_two, by_name, check, free_sizes, nest
 
 try:
     import onnx_ir
@@ -46,32 +46,31 @@ class Exported:
 class _Graph(torch.nn.Module):
     """The module with its loss, as a function of tensors: the first output is the loss."""
 
-    def __init__(self, module, names, constants, loss):
+    def __init__(self, module, names, values, loss):
+        """names: of tensors, as `values`, the example, has them within."""
         super().__init__()
         self.model = module
         self._names, self._loss = names, loss
         self.outputs = None
         parameters = inspect.signature(module.forward).parameters
         takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
-        self._taken = [name for name in names if takes_all or name in parameters]
-        if not callable(loss) and len(self._taken) < len(names):
-            extra = [name for name in names if name not in self._taken]
+        self._values = values
+        self._taken = [name for name, value in values.items() if value is not None and (takes_all or name in parameters)]
+        extra = [name for name, value in values.items() if name not in self._taken and not isinstance(value, (bool, str, type(None)))]
+        if not callable(loss) and extra:
             raise ExportError(
                 f"{type(module).__name__}.forward has no argument '{extra[0]}': give `loss=`, a function of what it "
                 "returns and the batch, or leave that input out"
             )
-        self._constants = constants
-        self._fixed = {name: value for name, value in constants.items() if takes_all or name in parameters}
-        if "use_cache" in parameters:
-            self._fixed["use_cache"] = False
+        self._fixed = {"use_cache": False} if "use_cache" in parameters else {}
 
     def forward(self, *tensors):
-        batch = {**self._constants, **dict(zip(self._names, tensors))}
+        batch = nest(self._values, dict(zip(self._names, tensors)))
         with self.repairs.forward():
             return self._forward(batch)
 
     def _forward(self, batch):
-        result = self.model(**{name: batch[name] for name in self._taken}, **self._fixed)
+        result = self.model(**{**{name: batch[name] for name in self._taken}, **self._fixed})
         if callable(self._loss):
             loss, named = self._loss(result, batch), dict(_named(result))
         else:
@@ -173,11 +172,11 @@ def _embedding_bag(where, input, weight, offsets=None, max_norm=None, norm_type=
     return total / counts.sum(1).clamp(min=1) if mode == "mean" else total
 
 
-def _given(names, args, kwargs):
+def given_arguments(names, args, kwargs):
     return {**dict(zip(names, args)), **kwargs}
 
 
-class _Repairs(torch.overrides.TorchFunctionMode):
+class Repairs(torch.overrides.TorchFunctionMode):
     """Functions whose meaning would be lost, as what they are made of."""
 
     def __init__(self):
@@ -254,13 +253,13 @@ class _Repairs(torch.overrides.TorchFunctionMode):
         if function is functional.embedding_bag:
             return _embedding_bag(self.where(), *args, **kwargs)
         if function is functional.embedding:
-            given = _given(("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"), args, kwargs)
+            given = given_arguments(("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"), args, kwargs)
             for name in ("max_norm", "scale_grad_by_freq"):
                 if given.get(name):
                     raise ExportError(f"{self.where()} has {name}=, which no graph tells: leave it out")
         if function is functional.cross_entropy:
             names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
-            given = _given(names, args, kwargs)
+            given = given_arguments(names, args, kwargs)
             if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
                 return _cross_entropy(
                     given["input"], given["target"], given.get("weight"), "none", given.get("ignore_index", -100),
@@ -268,13 +267,13 @@ class _Repairs(torch.overrides.TorchFunctionMode):
                 )  # fmt: skip
         if function is functional.nll_loss:
             names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
-            given = _given(names, args, kwargs)
+            given = given_arguments(names, args, kwargs)
             if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
                 return _nll_loss(given["input"], given["target"], given.get("weight"), given.get("ignore_index", -100))
         return function(*args, **kwargs)
 
 
-def _rename(graph, module):
+def rename(graph, module):
     """Initializers as the module's state dict names them, tied ones by their first name; returns what is trained."""
     aliases = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
@@ -315,15 +314,16 @@ def _free_names(graph, module):
                 value.name = f"{value.name}/of_{node.op_type}"
 
 
-def _reaching(value):
-    """Names of all values that it is computed from."""
+def reaching(value):
+    """Names of all values that a gradient of it reaches: what it is computed from, but through detach()."""
     names, values = set(), [value]
     while values:
         value = values.pop()
         if value is None or value.name in names:
             continue
         names.add(value.name)
-        if (node := value.producer()) is not None:
+        node = value.producer()
+        if node is not None and "aten.detach" not in node.metadata_props.get("pkg.torch.onnx.fx_node", ""):
             values += node.inputs
             for attribute in node.attributes.values():
                 if attribute.type == onnx_ir.AttributeType.GRAPH:
@@ -331,7 +331,7 @@ def _reaching(value):
     return names
 
 
-def _strip(model):
+def strip(model):
     model.graph.metadata_props.clear()
     for node in model.graph.all_nodes():
         node.doc_string = None
@@ -359,7 +359,7 @@ def _quiet():
 
 
 @contextlib.contextmanager
-def _unchanged(module):
+def unchanged(module):
     """Leaves the module's buffers and PyTorch's random numbers as they are."""
     state = {name: buffer.clone() for name, buffer in module.named_buffers()}
     random = torch.get_rng_state()
@@ -373,13 +373,13 @@ def _unchanged(module):
                     buffer.copy_(state[name])
 
 
-def _trace(graph, module, batch, axes, opset, repairs):
+def trace(graph, module, batch, axes, opset, repairs):
     """The exporter's IR of `graph`, which is around `module` and names its outputs when it is run."""
     graph.training = module.training  # without its children, which are as the caller has them
     shapes = tuple(axes.get(name) or None for name in batch)
     if any(parameter.is_meta for parameter in module.parameters()):
         batch = {name: tensor.to("meta") for name, tensor in batch.items()}
-    with _quiet(), _unchanged(module), repairs:
+    with _quiet(), unchanged(module), repairs:
         # Once by itself: the names of outputs, and errors of the module as it raises them.
         with torch.no_grad(), repairs.watched(module):
             graph(*batch.values())
@@ -417,14 +417,14 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     path = pathlib.Path(path)
     batch = as_inputs(module, example)
     axes = free_sizes(batch, dynamic, None if other is None else as_inputs(module, other))
-    batch = _at_least_two(batch, axes)
+    batch = at_least_two(batch, axes)
     options = check(module)
-    graph = _Graph(module, list(batch), as_constants(module, example), loss)
-    graph.repairs = _Repairs()
-    model = _trace(graph, module, batch, axes, opset, graph.repairs)
-    trained = _rename(model.graph, module)
-    _strip(model)
-    if not _reaching(model.graph.outputs[0]).intersection(trained):
+    graph = _Graph(module, list(batch), by_name(module, example), loss)
+    graph.repairs = Repairs()
+    model = trace(graph, module, batch, axes, opset, graph.repairs)
+    trained = rename(model.graph, module)
+    strip(model)
+    if not reaching(model.graph.outputs[0]).intersection(trained):
         raise ExportError(f"no parameter of {type(module).__name__} has requires_grad and reaches the loss")
     model.metadata_props["trainable"] = "\n".join(trained)
     parameters = dict(module.named_parameters())

@@ -9,7 +9,7 @@ import torch
 from .errors import ExportError
 
 
-def _by_name(module, example):
+def by_name(module, example):
     """The example's values by name: of a mapping, or of the module's own arguments in their order."""
     if isinstance(example, collections.abc.Mapping):
         return dict(example)
@@ -23,22 +23,61 @@ def _by_name(module, example):
     return dict(zip(names, values))
 
 
+def is_nested(value):
+    """Whether it is a dict, or a list or tuple of arrays: each within is an input. A list of numbers is one array."""
+    if isinstance(value, collections.abc.Mapping):
+        return True
+    return isinstance(value, (list, tuple)) and any(hasattr(part, "__array__") or is_nested(part) for part in value)
+
+
+def flatten(values):
+    """What is within them by path, `parts.0` and `sizes.height`, as PyTorch's exporter names it."""
+    leaves = {}
+
+    def walk(path, value):
+        if is_nested(value):
+            for key, part in value.items() if isinstance(value, collections.abc.Mapping) else enumerate(value):
+                walk(f"{path}.{key}", part)
+        elif path in leaves:
+            raise ExportError(f"two inputs have the name '{path}': rename one")
+        else:
+            leaves[path] = value
+
+    for name, value in values.items():
+        walk(name, value)
+    return leaves
+
+
+def nest(values, leaves):
+    """`values` with these leaves in the places of its own, by path."""
+
+    def walk(path, value):
+        if not is_nested(value):
+            return leaves.get(path, value)
+        if isinstance(value, collections.abc.Mapping):
+            return {key: walk(f"{path}.{key}", part) for key, part in value.items()}
+        parts = [walk(f"{path}.{i}", part) for i, part in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+    return {name: walk(name, value) for name, value in values.items() if value is not None}
+
+
 def as_constants(module, example):
     """Of the example, what is a part of the graph and no input: switches and texts."""
-    return {name: value for name, value in _by_name(module, example).items() if isinstance(value, (bool, str))}
+    return {name: value for name, value in flatten(by_name(module, example)).items() if isinstance(value, (bool, str))}
 
 
 def as_inputs(module, example):
     """The example's arrays by name."""
     tensors = {}
-    for name, value in _by_name(module, example).items():
+    for name, value in flatten(by_name(module, example)).items():
         if value is None or isinstance(value, (bool, str)):
             continue
         try:
             tensors[name] = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
         except (TypeError, ValueError, RuntimeError):
             raise ExportError(
-                f"example['{name}']: expected a tensor or an array, got {type(value).__name__}; let forward take tensors one by one"
+                f"example['{name}']: expected a tensor or an array, or dicts, lists and tuples of them, got {type(value).__name__}"
             ) from None
     if not tensors:
         raise ExportError("the example has no arrays")
@@ -136,7 +175,7 @@ def free_sizes(batch, dynamic=None, other=None):
     return {name: {0: "batch"} for name, tensor in batch.items() if tensor.dim()}
 
 
-def _at_least_two(batch, axes):
+def at_least_two(batch, axes):
     """An exporter takes sizes of 0 and 1 for fixed: such a batch is repeated."""
     repeated = {}
     for name, tensor in batch.items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The session of a PyTorch module, with its names and its optimizer's."""
 
+import collections.abc
 import pathlib
 import tempfile
 
@@ -21,11 +22,15 @@ def _as_real(value):
 class ModuleSession(CompiledSession):
     """A session of a module: begins with the module's values, and has its state dict."""
 
-    def __init__(self, package, module, constants, model, options, **session):
+    def __init__(self, package, module, example, model, options, **session):
+        from . import inputs
+
         package = trainrt.package.open_package(package)
         values = dict(module.named_parameters(remove_duplicate=False))
         values.update(module.named_buffers(remove_duplicate=False))
-        self._constants = constants
+        self._constants = inputs.as_constants(module, example)
+        nested = any(map(inputs.is_nested, inputs.by_name(module, example).values()))
+        self._flatten = inputs.flatten if nested else None
         #: As the graph has complex ones: pairs of numbers.
         self._complex = {name for name, value in values.items() if value.is_complex()}
         values = {name: _as_real(value.detach()) if name in self._complex else value for name, value in values.items()}
@@ -64,7 +69,17 @@ class ModuleSession(CompiledSession):
             elif name in values:
                 self._others[name] = values[name].detach().cpu().clone()
 
+    def _flat(self, part):
+        """A batch with lists and dicts of arrays as the graph has them."""
+        if isinstance(part, collections.abc.Mapping):
+            return self._flatten(part)
+        if isinstance(part, tuple):
+            return tuple(self._flatten({str(i): value for i, value in enumerate(part)}).values())
+        return part
+
     def _bind(self, batch, names, purpose, **more):
+        if self._flatten is not None:
+            batch = [self._flat(part) for part in batch] if type(batch) is list else self._flat(batch)
         for name, value in self._constants.items():
             for part in batch if isinstance(batch, list) else (batch,):
                 if isinstance(part, dict) and part.get(name, value) != value:

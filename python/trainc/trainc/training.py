@@ -2,6 +2,7 @@
 """A training loop over a session, and what may be told of it: early stopping, checkpoints, logs."""
 
 import csv
+import inspect
 import math
 import os
 import pathlib
@@ -18,8 +19,24 @@ class State:
         self.session = session
         self.epoch, self.step, self.steps_in_epoch = 0, session.steps, 0
         self.loss, self.lr, self.step_seconds = math.nan, math.nan, math.nan
-        self.eval_loss = None
+        self.grad_norm, self.rows, self.peak_bytes = math.nan, 0, 0
+        self.eval_loss, self.eval_rows, self.eval_seconds = None, 0, math.nan
         self.stop = False
+
+    #: What `trainc-run --log-dir` tells of steps and evaluations, by its names; NaN: not known here.
+    STEP = ("loss", "lr", "grad_norm", "step_ms", "samples_per_s", "valid_tokens", "tokens_per_s", "mfu", "peak_bytes")
+    EVAL = ("loss", "perplexity", "accuracy", "samples", "eval_ms")
+
+    def step_values(self):
+        known = {
+            "loss": self.loss, "lr": self.lr, "grad_norm": self.grad_norm, "step_ms": self.step_seconds * 1e3,
+            "samples_per_s": self.rows / self.step_seconds if self.step_seconds else math.nan, "peak_bytes": self.peak_bytes,
+        }  # fmt: skip
+        return {name: known.get(name, math.nan) for name in self.STEP}
+
+    def eval_values(self):
+        known = {"loss": self.eval_loss, "samples": self.eval_rows, "eval_ms": self.eval_seconds * 1e3}
+        return {name: known.get(name, math.nan) for name in self.EVAL}
 
 
 class Callback:
@@ -82,28 +99,42 @@ class Checkpoints(Callback):
 
 
 class CSVLog(Callback):
-    """A line a step, or every `every` steps: step, epoch, loss, lr, seconds, eval_loss."""
+    """`folder`/steps.csv, a line a step or every `every` steps, and evaluations.csv, as `trainc-run --log-dir` writes them.
 
-    def __init__(self, path, every=1):
-        self.path, self.every, self.file = path, every, None
+    A run that goes on goes on in them: lines of steps that are made again are left out.
+    """
+
+    def __init__(self, folder, every=1):
+        self.folder, self.every, self._files = pathlib.Path(folder), every, []
+
+    def _open(self, name, columns, done):
+        path, kept = self.folder / name, []
+        if done and path.exists():
+            with path.open(newline="") as file:
+                kept = [row for row in csv.reader(file) if row and row[0].isdigit() and int(row[0]) <= done]
+        file = path.open("w", newline="")
+        self._files.append(file)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([["step", *columns], *kept])
+        return lambda step, values: writer.writerow([step, *("" if value != value else value for value in values.values())])
 
     def on_begin(self, state):
-        fresh = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
-        self.file = open(self.path, "a", newline="")
-        self.writer = csv.writer(self.file)
-        if fresh:
-            self.writer.writerow(["step", "epoch", "loss", "lr", "seconds", "eval_loss"])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._step = self._open("steps.csv", state.STEP, state.step)
+        self._eval = self._open("evaluations.csv", state.EVAL, state.step)
 
     def on_step(self, state):
         if state.step % self.every == 0:
-            self.writer.writerow([state.step, state.epoch, state.loss, state.lr, f"{state.step_seconds:.6f}", ""])
+            self._step(state.step, state.step_values())
 
     def on_eval(self, state):
-        self.writer.writerow([state.step, state.epoch, "", "", "", state.eval_loss])
-        self.file.flush()
+        self._eval(state.step, state.eval_values())
+        for file in self._files:
+            file.flush()
 
     def on_end(self, state):
-        self.file.close()
+        for file in self._files:
+            file.close()
 
 
 def _crc32c_table():
@@ -139,7 +170,7 @@ def _bytes(number, data):
 
 
 class TensorBoard(Callback):
-    """Scalars loss, lr, seconds_per_step and eval/loss as a file of events in `folder`, every `every` steps.
+    """Scalars by the names of `trainc-run --log-dir`, train/loss and eval/loss for two, as a file of events in `folder`, every `every` steps.
 
     The format is TensorFlow's TFRecord of Event messages (tensorboard/compat/proto/event.proto).
     """
@@ -151,10 +182,11 @@ class TensorBoard(Callback):
         length = struct.pack("<Q", len(event))
         self.file.write(length + struct.pack("<I", _masked_crc(length)) + event + struct.pack("<I", _masked_crc(event)))
 
-    def _scalars(self, step, **values):
+    def _scalars(self, step, group, values):
         summary = b"".join(
-            _bytes(1, _bytes(1, name.replace("__", "/").encode()) + b"\x15" + struct.pack("<f", value))
+            _bytes(1, _bytes(1, f"{group}/{name}".encode()) + b"\x15" + struct.pack("<f", value))
             for name, value in values.items()
+            if value == value or name == "loss"
         )
         self._record(b"\x09" + struct.pack("<d", time.time()) + b"\x10" + _varint(step) + _bytes(5, summary))
 
@@ -166,10 +198,10 @@ class TensorBoard(Callback):
 
     def on_step(self, state):
         if state.step % self.every == 0:
-            self._scalars(state.step, loss=state.loss, lr=state.lr, seconds_per_step=state.step_seconds)
+            self._scalars(state.step, "train", state.step_values())
 
     def on_eval(self, state):
-        self._scalars(state.step, eval__loss=state.eval_loss)
+        self._scalars(state.step, "eval", state.eval_values())
         self.file.flush()
 
     def on_end(self, state):
@@ -198,31 +230,41 @@ class _Progress(Callback):
         self.file.write("\r" + self._line(state) + "\n")
 
 
+def _rows(batch):
+    """Of a batch: the length of the first array, as the first axis is the batch's as a rule."""
+    first = next(iter(batch.values())) if hasattr(batch, "values") else batch[0]
+    while isinstance(first, (list, tuple, dict)) and first:
+        first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+    return len(first) if getattr(first, "ndim", 0) else 1
+
+
 def evaluate(session, batches):
     """The loss of all rows: batches weigh as the loss does (rows, or what its denominator counts)."""
-    total, weight = 0.0, 0.0
+    return _evaluate(session, batches)[0]
+
+
+def _evaluate(session, batches):
+    """The loss, and the number of rows."""
+    total, weight, rows = 0.0, 0.0, 0
     name = session.package.loss_weight if session.package.loss_is_mean else None
     for batch in batches:
         loss = session.eval(batch)
-        if name is not None:
-            count = float(session.outputs[name].numpy())
-        else:
-            first = next(iter(batch.values())) if hasattr(batch, "values") else batch[0]
-            count = float(len(first)) if getattr(first, "ndim", 1) else 1.0
+        rows += _rows(batch)
+        count = float(_rows(batch) if name is None else session.outputs[name].numpy())
         if count:
             total += loss * count
             weight += count
     if not weight:
         raise ValueError("evaluate: there is no batch, or nothing in one that counts")
-    return total / weight
+    return total / weight, rows
 
 
-def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, accumulate=1, callbacks=(), progress=None,
-          resume=None):  # fmt: skip
+def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, accumulate=1, accumulate_by=None, callbacks=(),
+          progress=None, resume=None):  # fmt: skip
     """Trains for `epochs` over `loader`, which gives the batches of one each time it is iterated; returns the State.
 
     eval: batches that are evaluated at the end of each epoch, or every `eval_every` steps. lr: a number, or a function
-    of the step's number from 0. accumulate: batches a step. progress: a line on this file (default: standard error, if
+    of the step's number from 0. accumulate: batches a step; accumulate_by: what each counts for, as `Session.step` has it. progress: a line on this file (default: standard error, if
     that is a terminal). resume: a folder of checkpoints; batches that were seen in its epoch are passed over.
     """
     import sys
@@ -230,6 +272,9 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
     if progress is None and sys.stderr.isatty():
         progress = sys.stderr
     callbacks = [*callbacks, *([_Progress(progress)] if progress else [])]
+    for callback in callbacks:
+        if inspect.isclass(callback) or not hasattr(callback, "on_step"):
+            raise TypeError(f"train: expected callbacks, as trainc.Callback is one, got {callback!r}")
     state = State(session)
     skip = 0
     if resume is not None:
@@ -239,13 +284,19 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
     for callback in callbacks:
         callback.on_begin(state)
 
-    def told(loss, rate):
-        state.loss, state.lr, state.step_seconds = float(loss), rate, loss.milliseconds / 1e3
+    def step(batches):
+        rate = lr(state.step) if callable(lr) else lr
+        loss = session.step(batches if accumulate > 1 else batches[0], lr=rate, accumulate_by=accumulate_by)
+        state.step += 1
+        state.loss, state.lr, state.step_seconds = float(loss), loss.lr, loss.milliseconds / 1e3
+        state.grad_norm, state.peak_bytes, state.rows = loss.grad_norm, loss.peak_bytes, sum(map(_rows, batches))
         for callback in callbacks:
             callback.on_step(state)
 
     def run_eval():
-        state.eval_loss = evaluate(session, eval)
+        begin = time.perf_counter()
+        state.eval_loss, state.eval_rows = _evaluate(session, eval)
+        state.eval_seconds = time.perf_counter() - begin
         for callback in callbacks:
             callback.on_eval(state)
 
@@ -261,11 +312,8 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
                 if state.steps_in_epoch <= skip:
                     micro = []
                     continue
-                rate = lr(state.step) if callable(lr) else lr
-                loss = session.step(micro if accumulate > 1 else micro[0], lr=rate)
+                step(micro)
                 micro = []
-                state.step += 1
-                told(loss, loss.lr)
                 if eval is not None and eval_every and state.step % eval_every == 0:
                     run_eval()
                 if state.stop:
@@ -273,9 +321,7 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
             else:
                 if micro and state.steps_in_epoch >= skip:
                     state.steps_in_epoch += 1
-                    loss = session.step(micro, lr=lr(state.step) if callable(lr) else lr)
-                    state.step += 1
-                    told(loss, loss.lr)
+                    step(micro)
                 if not state.steps_in_epoch:
                     raise ValueError("train: the loader gave no batch (an iterator can be used once; give a list or a DataLoader)")
                 state.epoch, state.steps_in_epoch, skip = state.epoch + 1, 0, 0
