@@ -49,13 +49,41 @@ Memory &Memory::operator=(Memory &&other) noexcept {
   return *this;
 }
 
+namespace {
+
+constexpr int64_t huge = 2 << 20;
+
+/// Blocks of so many bytes are the system's own pages: zero, and there when they are first touched.
+bool isMapped(int64_t size) { return size >= 2 * huge; }
+
+/// Null if there is no room.
+unsigned char *map(int64_t size) {
+  const size_t room = size_t(size) + size_t(huge);
+  void *pages = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    return nullptr;
+  // What is around the aligned block goes back. (Whole pages: `room` is not, but its last one is.)
+  auto *first = static_cast<unsigned char *>(pages);
+  const size_t before = -reinterpret_cast<uintptr_t>(first) % size_t(huge);
+  if (before)
+    munmap(first, before);
+  const size_t page = size_t(sysconf(_SC_PAGESIZE));
+  unsigned char *end = first + before + (size_t(size) + page - 1) / page * page,
+                *last = first + (room + page - 1) / page * page;
+  if (end < last)
+    munmap(end, size_t(last - end));
+  madvise(first + before, size_t(size), MADV_HUGEPAGE);
+  return first + before;
+}
+
+} // namespace
+
 Status Memory::allocate(const Allocator &allocator, int64_t size, const char *what, bool zeroed) {
   release();
   if (size <= 0)
     return {};
   // Blocks of several huge pages begin at one: else their first and last parts stay small pages.
-  constexpr int64_t huge = 2 << 20;
-  size_t alignment = size >= 2 * huge ? huge : 64;
+  size_t alignment = isMapped(size) ? size_t(huge) : 64;
   auto refuse = [&](const std::string &reason) {
     return fail(Code::OutOfMemory, "no memory for the ", what, ": ", bytesText(uint64_t(size)),
                 reason, "; ", wayOut(what));
@@ -74,12 +102,14 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
     if (physical > 0 && double(size) > physical)
       return refuse(", the machine has " + bytesText(uint64_t(physical)));
     void *memory = nullptr;
-    if (posix_memalign(&memory, alignment, size_t(size)) != 0)
+    if (isMapped(size))
+      memory = map(size);
+    else if (posix_memalign(&memory, alignment, size_t(size)) != 0)
+      memory = nullptr;
+    if (!memory)
       return refuse("");
     bytes = static_cast<unsigned char *>(memory);
-    if (size >= 2 * huge)
-      madvise(bytes, size_t(size), MADV_HUGEPAGE);
-    if (zeroed)
+    if (zeroed && !isMapped(size))
       std::memset(bytes, 0, size_t(size));
   }
   // Kept with the block: it is given back to whoever gave it, even if the options have changed
@@ -94,6 +124,8 @@ void Memory::release() {
     return;
   if (source.allocate)
     source.deallocate(source.user, bytes, size_t(length));
+  else if (isMapped(length))
+    munmap(bytes, size_t(length));
   else
     std::free(bytes);
   bytes = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Blocks of memory from the host's allocator, or from the system: 64-byte aligned, large ones on
-// huge pages where the system has them.
+// huge pages where the system has them. Their pages come when they are first touched, zeroed or
+// not.
 #ifndef TRAINRT_DEVICE_MEMORY_H
 #define TRAINRT_DEVICE_MEMORY_H
 
