@@ -159,6 +159,21 @@ class MovedPackages(unittest.TestCase):
         for model in self.models():
             self.assertEqual(trainrt.Session(self.away, weights=model).eval(DATA), self.expected, model)
 
+    def test_small_constants_travel_inside(self):
+        """Whatever the trained parameters begin with: frozen ones and running statistics are the model's."""
+        for name in ("frozen", "resnet"):
+            model = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(MODELS / f"{'mlp' if name == 'frozen' else name}.onnx").graph.initializer}
+            away = FOLDER / "away" / f"{name}.tpk"
+            (FOLDER / f"{name}.tpk").replace(away)
+            trained = {n: model[n] for n, p in trainrt.Package(away).parameters.items() if p.trainable}
+            trainrt.write_tensors(FOLDER / "trained.safetensors", trained)
+            for weights in ("random", FOLDER / "trained.safetensors"):
+                session = trainrt.Session(away, weights=weights)
+                kept = [n for n, p in session.package.parameters.items() if not p.trainable]
+                self.assertGreaterEqual(len(kept), 3)
+                for parameter in kept:
+                    np.testing.assert_array_equal(session.parameters[parameter].numpy(), model[parameter], parameter)
+
     def test_models_that_do_not_fit(self):
         model = onnx.load(MODELS / "mlp.onnx")
         first = model.graph.initializer[0]
