@@ -2,6 +2,7 @@
 """`trainc data`: formats, templates, tasks, shards, packing, and what is said of bad input. `data.py FOLDER`"""
 
 import contextlib
+import gzip
 import io
 import json
 import pathlib
@@ -127,12 +128,12 @@ def bad_rows():
         ({"foo": 1, "bar": 2}, "the row has 'foo', 'bar'; expected `messages`"),
         ({"foo": 1}, "--columns KNOWN=YOURS,... names them"),
         (7, "rows.jsonl:2: expected an object with keys, got a number"),
-        ({"text": 7}, "rows.jsonl:2: 'text' is int, not a text"),
-        ({"messages": "hi"}, "rows.jsonl:2: 'messages' is str, not a list of messages"),
-        ({"messages": ["hi"]}, "rows.jsonl:2: messages[0] is str, not an object with 'role' and 'content'"),
+        ({"text": 7}, "rows.jsonl:2: 'text' is a number, not a text"),
+        ({"messages": "hi"}, "rows.jsonl:2: 'messages' is a text, not a list of messages"),
+        ({"messages": ["hi"]}, "rows.jsonl:2: messages[0] is a text, not an object with 'role' and 'content'"),
         ({"messages": [{"rol": "user"}]}, "rows.jsonl:2: messages[0] has 'rol'; expected 'role' and 'content', or 'from' and 'value'"),
         ({"conversations": [{"from": "me", "value": ""}]}, "conversations[0]: 'from' is 'me', none of human, user"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0]: 'content' is int, not a text"),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0]: 'content' is a number, not a text"),
     ):  # fmt: skip
         said = data([chat, wrong], code=1)
         assert expected in said, said
@@ -219,6 +220,59 @@ def shards_of_rows():
         assert "there is no index.json" in str(error)
 
 
+def odd_files():
+    """As they come: blanks, ends of lines, marks of encodings, compressed, in pieces."""
+    chat = [{"messages": [{"role": "user", "content": f"q{n}"}, {"role": "assistant", "content": f"a{n}"}]} for n in range(6)]
+    lines = "".join(json.dumps(row) + "\n" for row in chat)
+    bom = b"\xef\xbb\xbf"
+
+    def read(name, content, *options, code=0):
+        path = folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return data(path, *options, code=code)
+
+    expected = texts(read("plain.jsonl", lines))
+    for name, content in {
+        "crlf.jsonl": lines.replace("\n", "\r\n"), "bom.jsonl": bom + lines.encode(), "lines.json": lines, "blank.jsonl": f"\n \n{lines}\n\t\n",
+        "array.json": bom + json.dumps(chat).encode(), "pretty.json": json.dumps(chat, indent=1), "open.jsonl": lines.rstrip("\n"),
+        "packed.jsonl.gz": gzip.compress(lines.encode()), "packed.json.gz": gzip.compress(json.dumps(chat).encode()),
+    }.items():  # fmt: skip
+        assert texts(read(name, content)) == expected, name
+    assert texts(read("one.json", json.dumps(chat[0], indent=2))) == expected[:1]
+    assert texts(read("bom.txt", bom + b"abc\n")) == texts(read("plain.txt", "abc\n"))
+    assert texts(read("packed.txt.gz", gzip.compress(b"abc\n"))) == texts(read("plain.txt", "abc\n"))
+    parts = [{"messages": [{"role": "user", "content": [{"type": "text", "text": "q"}, {"type": "text", "text": "0"}]}, chat[0]["messages"][1]]}]
+    assert texts(data(parts)) == expected[:1]
+    within = folder / "within"
+    (within / "sub.jsonl").mkdir(parents=True)
+    (within / "a.jsonl").write_text(lines)
+    (within / "b.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (within / "notes.log").write_text("x")
+    assert texts(data(within)) == expected * 2
+    # What says nothing is counted and left out.
+    blank = [{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": " \n"}]}, {"messages": []}, {"text": " \t"},
+             {"text": ""}, {"prompt": "a", "completion": "  "}, {"text": "ab"}]  # fmt: skip
+    opened = data(blank)
+    assert opened.rows == 1 and opened.index["report"]["empty"] == 5, opened.index["report"]
+    said = data(blank[:5], code=1)
+    assert "no row is left of 5: 5 are empty (first " in said, said
+    half = '{"text": "a\\ud800b"}'
+    for name, content, words in (
+        ("half.jsonl", half, "half.jsonl:1: a text has half of a pair of surrogates (\\ud800 to \\udfff), which is no character"),
+        ("half.json", f"[{half}]", "half.json: row 1: a text has half of a pair of surrogates"),
+        ("deep.jsonl", '{"a":' * 100000 + "1" + "}" * 100000, "deep.jsonl:1: no row: too many objects or arrays within one another"),
+        ("deep.json", "[" * 100000, "deep.json:1: no JSON: "),
+        ("cut.jsonl.gz", gzip.compress(lines.encode())[:-20], "cut.jsonl.gz: cannot be read: "),
+        ("no.jsonl.gz", lines, "no.jsonl.gz: cannot be read: Not a gzipped file"),
+        ("rows.csv", "text\nabc\n", "plain text from .txt, .md, .text; all but .parquet and .arrow also with .gz"),
+        ("nan.jsonl", '{"text": NaN}', "'text' is a number, not a text"), ("null.jsonl", '{"text": null}', "'text' is null, not a text"),
+        ("none.jsonl", "\n\n", "no row is left of 0: there is none"),
+    ):  # fmt: skip
+        assert words in read(name, content, code=1), (name, read(name, content, code=1))
+    pair = '{"text": "\\ud83d\\ude00 ab"}'  # a whole one is a character
+    assert read("pair.jsonl", pair).rows == 1 and read("pair.json", f"[{pair}]").rows == 1
+
+
 def damaged():
     """A folder is looked at when it is opened, and read by --check."""
     data([{"text": "ab" * (1 + n % 40)} for n in range(200)])
@@ -301,7 +355,7 @@ def tasks():
     assert "labels are names in some rows ('a') and numbers in others" in data(
         [{"text": "a", "label": "a"}, {"text": "a", "label": 1}], *classify, code=1
     )
-    assert "'label' is list; one class or score a row is read" in data([{"text": "a", "label": [1]}], *classify, code=1)
+    assert "'label' is an array; one class or score a row is read" in data([{"text": "a", "label": [1]}], *classify, code=1)
     tag = ("--task", "token-classification")
     tagged = data([{"tokens": ["ab", "c"], "tags": ["X", "O"]}], *tag, tokens=bracketed)
     assert list(tagged.row(0)["labels"]) == [IGNORED, 1, IGNORED, 0, IGNORED] and tagged.index["label_names"] == ["O", "X"]
@@ -373,6 +427,6 @@ def settings():
     assert "command line: max-length: expected a whole number, got 'x'" in run(rows, "--max-length", "x", code=2)
 
 
-for check in (formats, templates, bad_rows, lengths, shards_of_rows, damaged, packed, tasks, shown, settings):
+for check in (formats, templates, bad_rows, lengths, shards_of_rows, odd_files, damaged, packed, tasks, shown, settings):
     check()
     print(check.__name__)

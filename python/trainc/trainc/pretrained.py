@@ -230,6 +230,7 @@ class Checkpoint:
 
     def __init__(self, folder):
         self.folder, self.tensors = folder, {}  # name: (file, torch type, shape, offset, bytes)
+        self.renamed = {}  # name in the model: name there
         index = folder / "model.safetensors.index.json"
         if index.exists():
             names = set(json.loads(index.read_text())["weight_map"].values())
@@ -260,14 +261,29 @@ class Checkpoint:
                     end - begin,
                 )
 
+    def rename_for(self, model):
+        """Takes the names that transformers gives to tensors of its checkpoints while it loads them, where they are others
+        (GPT-NeoX's embed_out is its lm_head)."""
+        try:
+            from transformers.conversion_mapping import get_model_conversion_mapping
+            from transformers.core_model_loading import WeightRenaming
+        except ImportError:
+            return  # before version 5 names were the same
+        transforms = [t for t in get_model_conversion_mapping(model) if isinstance(t, WeightRenaming)]
+        for name in list(self.tensors):
+            renamed = name
+            for transform in transforms:
+                renamed = transform.rename_source_key(renamed)[0]
+            self.renamed.setdefault(renamed, name)
+
     def find(self, aliases, prefix):
         """The name there of the first alias that is there, also without the base model's prefix or with
-        that of a language model within another one; None if there is none."""
+        that of a language model within another one, or as transformers renames it; None if there is none."""
         for name in aliases:
             for form in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}", f"language_model.{name}"):
                 if form in self.tensors:
                     return form
-        return None
+        return next((self.renamed[name] for name in aliases if name in self.renamed), None)
 
 
 def initial_values(model, names):
@@ -403,6 +419,8 @@ def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attenti
     folder = folder if folder.is_dir() else folder.parent if folder.is_file() else None
     checkpoint = Checkpoint(folder) if folder and any(folder.glob("*.safetensors")) else None
     built = build(config, chosen, attention, task)
+    if checkpoint:
+        checkpoint.rename_for(built)
     if loss == "cross-entropy":
         batch = example(task, mask, packed, types, scores)
         wrapper = Loss(built, list(batch))

@@ -4,7 +4,7 @@
 import dataclasses
 import difflib
 
-from .rows import RowError
+from .rows import RowError, kind_of
 
 #: ShareGPT's words for who speaks.
 SPEAKERS = {
@@ -127,19 +127,19 @@ def find(row, task, wanted, where):
 def _text(row, key, where):
     value = row[key]
     if not isinstance(value, str):
-        raise RowError(f"{where}: '{key}' is {type(value).__name__}, not a text")
+        raise RowError(f"{where}: '{key}' is {kind_of(value)}, not a text")
     return value
 
 
 def messages_of(value, key, where):
     """A list of messages with role and content; ShareGPT's from and value are read, too."""
     if not isinstance(value, list):
-        raise RowError(f"{where}: '{key}' is {type(value).__name__}, not a list of messages")
+        raise RowError(f"{where}: '{key}' is {kind_of(value)}, not a list of messages")
     messages = []
     for index, message in enumerate(value):
         at = f"{where}: {key}[{index}]"
         if not isinstance(message, dict):
-            raise RowError(f"{at} is {type(message).__name__}, not an object with 'role' and 'content'")
+            raise RowError(f"{at} is {kind_of(message)}, not an object with 'role' and 'content'")
         if "from" in message and "value" in message:
             speaker = str(message["from"])
             if speaker not in SPEAKERS:
@@ -150,7 +150,11 @@ def messages_of(value, key, where):
             found = ", ".join(f"'{name}'" for name in message) or "no keys"
             raise RowError(f"{at} has {found}; expected 'role' and 'content', or 'from' and 'value'")
         if message.get("content") is not None and not isinstance(message["content"], (str, list)):
-            raise RowError(f"{at}: 'content' is {type(message['content']).__name__}, not a text")
+            raise RowError(f"{at}: 'content' is {kind_of(message['content'])}, not a text")
+        if isinstance(message.get("content"), list) and all(
+            isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str) for part in message["content"]
+        ):
+            message = {**message, "content": "".join(part["text"] for part in message["content"])}
         # Tables have every key in every message.
         messages.append({name: each for name, each in message.items() if each is not None or name == "content"})
     return messages
@@ -214,7 +218,7 @@ def read(row, task, wanted, columns, has_template, where):
         texts = [_text(row, key, where) for key in keys[:-1]]
         label = row["label"]
         if isinstance(label, (list, dict)):
-            raise RowError(f"{where}: 'label' is {type(label).__name__}; one class or score a row is read")
+            raise RowError(f"{where}: 'label' is {kind_of(label)}; one class or score a row is read")
         return Labelled(texts[0], texts[1] if len(texts) > 1 else None, label)
     if name == "tagged":
         words, tags = row[keys[0]], row[keys[1]]

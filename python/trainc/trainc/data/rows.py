@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Files of rows, in chunks: JSON Lines, JSON, parquet and Arrow, plain text."""
 
+import gzip
 import json
 import os
 import pathlib
+import re
+import zlib
 
 from ..errors import Error
 
@@ -12,6 +15,9 @@ CHUNK = 1 << 19
 #: Bytes of plain text that are tokenized at once.
 BLOCK = 1 << 18
 LINES, TABLES, TEXTS = (".jsonl", ".ndjson"), (".parquet", ".arrow"), (".txt", ".md", ".text")
+BOM = b"\xef\xbb\xbf"
+#: What may be half of a pair of surrogates, which is no text.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RowError(Error):
@@ -22,6 +28,16 @@ def place(path, number, kind):
     return f"{path}:{number}" if kind in ("lines", "text") else f"{path}: row {number}"
 
 
+def ending(path):
+    """What tells how a file is written; .gz says nothing of that."""
+    path = pathlib.Path(path)
+    return path.with_suffix("").suffix if path.suffix == ".gz" and path.with_suffix("").suffix not in TABLES else path.suffix
+
+
+def _open(path):
+    return gzip.open(path, "rb") if pathlib.Path(path).suffix == ".gz" else open(path, "rb")
+
+
 def expand(paths):
     """Files, with those of folders in the order of their names."""
     files = []
@@ -30,7 +46,7 @@ def expand(paths):
             if (path / "dataset_info.json").exists() and (path / "state.json").exists():
                 files.append(path)  # of datasets' save_to_disk
                 continue
-            found = sorted(p for p in path.iterdir() if p.suffix in (*LINES, ".json", *TABLES, *TEXTS))
+            found = sorted(p for p in path.iterdir() if p.is_file() and ending(p) in (*LINES, ".json", *TABLES, *TEXTS))
             if not found:
                 raise Error(f"{path}: no file in this folder ends in {', '.join((*LINES, '.json', *TABLES, *TEXTS))}")
             files += found
@@ -49,36 +65,70 @@ def chunks(path):
     Kinds: "lines" (bytes of JSON Lines), "rows" (parsed), "text" (plain text, and whether the file begins and ends with
     it).
     """
-    path = pathlib.Path(path)
-    if path.is_dir() or path.suffix in TABLES:
-        yield from _tables(path)
-    elif path.suffix in TEXTS:
-        yield from _texts(path)
-    elif path.suffix == ".json" and _first(path) == b"[":
-        try:
-            rows = json.loads(path.read_bytes())
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RowError(f"{path}:{getattr(error, 'lineno', 1)}: no JSON: {error}") from None
-        for begin in range(0, len(rows), 512):
-            yield "rows", begin + 1, rows[begin : begin + 512]
-    elif path.suffix == ".json" or path.suffix in LINES:
-        yield from _lines(path)
-    else:
-        raise Error(
-            f"{path}: rows are read from files that end in {', '.join((*LINES, '.json', *TABLES))}, plain text from "
-            f"{', '.join(TEXTS)}"
-        )
+    path, end = pathlib.Path(path), ending(path)
+    try:
+        if path.is_dir() or end in TABLES:
+            yield from _tables(path)
+        elif end in TEXTS:
+            yield from _texts(path)
+        elif end == ".json" and _is_whole(path):
+            yield from _whole(path)
+        elif end == ".json" or end in LINES:
+            yield from _lines(path)
+        else:
+            raise Error(
+                f"{path}: rows are read from files that end in {', '.join((*LINES, '.json', *TABLES))}, plain text from "
+                f"{', '.join(TEXTS)}; all but {' and '.join(TABLES)} also with .gz"
+            )
+    except (OSError, EOFError, zlib.error) as error:
+        raise Error(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _first(path):
-    with open(path, "rb") as file:
-        return file.read(4096).lstrip()[:1]
+def _is_whole(path):
+    """Whether a file .json is one array or one object, and not one object a line."""
+    with _open(path) as file:
+        begin = file.read(4096).removeprefix(BOM).lstrip()
+    if begin[:1] != b"{":
+        return begin[:1] == b"["
+    line, newline, _ = begin.partition(b"\n")
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return bool(newline) and len(line) < 200  # an object over several lines
+    return False
+
+
+def _whole(path):
+    with _open(path) as file:
+        content = file.read().removeprefix(BOM)
+    try:
+        rows = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"{path}:{getattr(error, 'lineno', 1)}: no JSON: {error}") from None
+    rows = rows if isinstance(rows, list) else [rows]
+    if _SURROGATE.search(content):
+        for number, row in enumerate(rows, 1):
+            if not _is_text(row):
+                raise RowError(f"{place(path, number, 'rows')}: {_HALF}")
+    for begin in range(0, len(rows), 512):
+        yield "rows", begin + 1, rows[begin : begin + 512]
+
+
+_HALF = "a text has half of a pair of surrogates (\\ud800 to \\udfff), which is no character"
+
+
+def _is_text(row):
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _lines(path):
     number, rest = 1, b""
-    with open(path, "rb") as file:
-        if file.read(3) != b"\xef\xbb\xbf":
+    with _open(path) as file:
+        if file.read(3) != BOM:
             file.seek(0)
         while block := file.read(CHUNK):
             head, newline, tail = block.rpartition(b"\n")
@@ -96,7 +146,9 @@ def _lines(path):
 def _texts(path):
     """Pieces that end where a line does, so that a token is never cut in two."""
     number, rest, ready = 1, b"", None
-    with open(path, "rb") as file:
+    with _open(path) as file:
+        if file.read(3) != BOM:
+            file.seek(0)
         while True:
             block = file.read(BLOCK)
             content = rest + block
@@ -155,7 +207,7 @@ def parse(path, kind, first, content, bad):
                 # Tables have every column in every row.
                 yield number, {name: value for name, value in row.items() if value is not None}
             else:
-                bad(f"{place(path, number, kind)}: expected an object with keys, got {_kind(row)}")
+                bad(f"{place(path, number, kind)}: expected an object with keys, got {kind_of(row)}")
         return
     for number, line in enumerate(content.split(b"\n"), first):
         if not line.strip():
@@ -168,12 +220,18 @@ def parse(path, kind, first, content, bad):
         except json.JSONDecodeError as error:
             bad(f"{path}:{number}: no JSON: {error.msg} at column {error.colno}")
             continue
-        if isinstance(row, dict):
+        except RecursionError:
+            bad(f"{path}:{number}: no row: too many objects or arrays within one another")
+            continue
+        if _SURROGATE.search(line) and not _is_text(row):
+            bad(f"{path}:{number}: {_HALF}")
+        elif isinstance(row, dict):
             yield number, row
         else:
-            bad(f"{path}:{number}: expected an object with keys, got {_kind(row)}")
+            bad(f"{path}:{number}: expected an object with keys, got {kind_of(row)}")
 
 
-def _kind(value):
-    names = {list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
+def kind_of(value):
+    """In JSON's words."""
+    names = {dict: "an object", list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
     return names.get(type(value), type(value).__name__)

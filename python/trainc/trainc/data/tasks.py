@@ -85,6 +85,13 @@ class Task:
         return True
 
 
+def is_blank(messages):
+    """Whether a conversation says nothing: no message, or none of the assistant's (or of anybody, if there is none) has more
+    than blanks."""
+    said = [m for m in messages if m["role"] == "assistant"] or messages
+    return not any(m.get("tool_calls") or (m["content"].strip() if isinstance(m.get("content"), str) else m.get("content")) for m in said)
+
+
 class CausalLM(Task):
     kind = "causal-lm"
     can_split = True
@@ -98,6 +105,10 @@ class CausalLM(Task):
         """(ids, marks) or a RowError for each."""
         found = [None] * len(examples)
         chats = [i for i, example in enumerate(examples) if isinstance(example, formats.Chat)]
+        for index in chats:
+            if is_blank(examples[index].messages):
+                found[index] = [], []
+        chats = [index for index in chats if found[index] is None]
         if chats:
             encoded = self.template.encode([examples[i] for i in chats], [places[i] for i in chats])
             for index, each in zip(chats, encoded):
@@ -112,12 +123,12 @@ class CausalLM(Task):
     def _plain(self, example, encoding):
         ids, special = encoding.ids, encoding.special_tokens_mask
         if isinstance(example, formats.Pair):
-            if not example.completion:
+            if not example.completion.strip():
                 return [], []
             begin = 0 if self.settings.train_on == "all" else len(example.prompt)
             marks = marks_of(encoding.offsets, [(begin, len(example.prompt) + len(example.completion))])
         else:
-            if not example.text:
+            if not example.text.strip():
                 return [], []
             marks = [1] * len(ids)
             first = next((i for i, each in enumerate(special) if not each), 0)
@@ -175,7 +186,7 @@ class MaskedLM(Task):
         found = []
         for example, encoding, where in zip(examples, encoded, places):
             ids, most = encoding.ids, self.most - self.ends
-            if not ids:
+            if not example.text.strip():
                 found.append(EMPTY)
                 continue
             cut = self.limit(len(ids) + self.ends, where)
@@ -293,7 +304,7 @@ class TokenClassification(Task):
     def encode(self, examples, places):
         found = []
         for example, where in zip(examples, places):
-            if not example.words:
+            if not any(word.strip() for word in example.words):
                 found.append(EMPTY)
                 continue
             encoding = self.tokenizer(example.words, is_split_into_words=True).encodings[0]
@@ -334,7 +345,7 @@ class Seq2Seq(Task):
         most = self.settings.max_target_length or self.most
         found = []
         for example, source, target, where in zip(examples, sources, targets, places):
-            if not example.source or not example.target:
+            if not example.source.strip() or not example.target.strip():
                 found.append(EMPTY)
                 continue
             try:
