@@ -153,7 +153,7 @@ class _Making:
             log = build_package(model.resolve(), folder / "model.tpk", self.options, self._tell, self._kernels)
             (folder / "log.txt").write_text("\n".join(log))
 
-        target = machine() if self.options.get("target", "auto") == "auto" else ""
+        target = compiler.machine() if self.options.get("target", "auto") == "auto" else ""
         key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
         package = self._folder(make, lambda: key) / "model.tpk"
         return self._opened or package
@@ -187,7 +187,7 @@ class _Making:
         options = dict(self.options)
         key = lambda: (  # noqa: E731
             "module", describe(module), describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else describe_batch(module, other), options, compiler.version(), machine(),
+            None if other is None else describe_batch(module, other), options, compiler.version(), compiler.machine(),
         )  # fmt: skip
         entry = self._folder(make, key, ("exported.json", "model.onnx"))
         self.model = entry / "model.onnx"
@@ -205,18 +205,6 @@ def _content(model):
         status = file.stat()
         files[file.name] = [status.st_size, status.st_mtime_ns]
     return files
-
-
-def machine():
-    """What `--target auto` depends on."""
-    found = [os.environ.get("CUDA_VISIBLE_DEVICES", "")]
-    found += sorted(str(path) for path in pathlib.Path("/dev").glob("nvidia[0-9]*"))
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-        found.append(next((line for line in text.splitlines() if line.startswith("flags")), ""))
-    except OSError:
-        pass
-    return found
 
 
 def describe_batch(module, example):

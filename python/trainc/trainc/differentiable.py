@@ -22,7 +22,7 @@ from torch.utils import _pytree
 import trainrt
 
 from . import cache, compiler, exporting, inputs
-from .compiling import build_package, describe, describe_batch, machine
+from .compiling import build_package, describe, describe_batch
 from .errors import ExportError
 
 _SEED = "dropout_seed"
@@ -367,7 +367,7 @@ class Autograd(torch.nn.Module):
         if self._use_cache:
             return cache.get(cache.key(
                 "autograd", kind, describe(self.module), describe_batch(self.module, self.values), self.axes, self._options,
-                compiler.version(), machine(), *more,
+                compiler.version(), compiler.machine(), *more,
             ), make, lambda folder: trainrt.Package(folder / "model.tpk"))  # fmt: skip
         folder = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)

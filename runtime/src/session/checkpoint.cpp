@@ -481,6 +481,7 @@ Status Saving::writeState() {
   assert(checksumPlace(text) != text.npos && "written above");
   const size_t place = checksumPlace(text);
   text.replace(place, 8, stateChecksum(text, place));
+  // Last: without it the folder is no checkpoint.
   TRAINRT_TRY(writeFile(folder.path + "/" + stateName, text));
   return syncDirectory(folder.path);
 }
