@@ -57,7 +57,10 @@ private:
       return remark::RemarkOpts::name(name).category("choose-recompute").function("step");
     };
     Location loc = getOperation().getLoc();
-    if (choice.fits)
+    if (choice.fits && choice.batch)
+      remark::passed(loc, options("Batch"))
+          << remark::add("batch {0} has the best predicted rate", choice.batch);
+    if (choice.fits && choice.recomputed)
       remark::passed(loc, options("Chosen")) << remark::add(
           "a step of {0} is made one of {1}: {2} values are rematerialized",
           formatBytes(choice.plain.bytes()), formatBytes(choice.memory.bytes()), choice.recomputed);

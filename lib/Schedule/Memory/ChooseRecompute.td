@@ -18,7 +18,7 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
 
     Fails with an error where nothing fits, which tells the least that a step can do with and what that consists of; where a size has no largest
     value; and where no function trains.
-    Remarks, of category `choose-recompute`: `Chosen`; `Declined` says of values why they are kept, of batches why another one is chosen.
+    Remarks, of category `choose-recompute`: `Chosen`, `Batch`; `Declined` says of values why they are kept, of batches why another one is chosen.
 
     ```mlir
     // autodiff,attach-optimizer{kind=sgd},form-steps{micro=false},canonicalize,cse,choose-recompute{budget=0.7}

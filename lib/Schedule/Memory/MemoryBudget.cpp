@@ -640,8 +640,8 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   }
   // Rows a second: what a training run gains by a batch.
   double best = 0;
-  // In samples a second, of some the most that is possible.
-  std::vector<std::pair<int64_t, double>> rates;
+  // In samples a second, of some the most that is possible: then a word says so.
+  std::vector<std::tuple<int64_t, const char *, double>> rates;
   auto rateOf = [](int64_t batch, double seconds) {
     return double(std::max<int64_t>(batch, 1)) / seconds;
   };
@@ -649,15 +649,15 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   auto consider = [&](int64_t batch, BudgetChoice &candidate) {
     candidate.batch = batch;
     const double rate = rateOf(batch, candidate.plainSeconds + candidate.seconds);
-    rates.emplace_back(batch, rate);
+    rates.emplace_back(batch, "", rate);
     if (rate > best) {
       best = rate;
       choice = candidate;
     }
   };
   // Those first that need no search, then those that are better with the least that it takes, the
-  // smallest first: each larger one computes more again, and none fits where a smaller one does not.
-  // The bound is a loose one, so two in a row that are worse end it.
+  // smallest first: each larger one computes more again, and none fits where a smaller one does
+  // not. The bound is a loose one, so two in a row that are worse end it.
   constexpr unsigned mostWorse = 2;
   unsigned worse = 0;
   std::vector<std::pair<int64_t, double>> others;
@@ -671,15 +671,21 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
       others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
   }
   std::vector<BudgetDecline> declined;
+  int64_t tooLarge = 0;
   for (auto [batch, most] : llvm::reverse(others)) {
+    if (tooLarge) {
+      declined.push_back({"batch " + std::to_string(batch) + " is not chosen",
+                          "batch " + std::to_string(tooLarge) + " does not fit"});
+      continue;
+    }
     if (most <= best) {
-      rates.emplace_back(batch, most);
+      rates.emplace_back(batch, "at most ", most);
       continue;
     }
     if (worse == mostWorse) {
-      declined.push_back({"batch " + std::to_string(batch) + " is not chosen",
-                          "two smaller ones with recompute are worse than batch " +
-                              std::to_string(choice.batch)});
+      declined.push_back(
+          {"batch " + std::to_string(batch) + " is not chosen",
+           "two smaller ones with recompute are worse than batch " + std::to_string(choice.batch)});
       continue;
     }
     const Sizes these = sizesOf(batch);
@@ -694,18 +700,19 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
         problem = std::move(least);
         choice = candidate;
       }
-      break;
+      tooLarge = batch;
+      continue;
     }
     const double before = best;
     consider(batch, candidate);
     worse = best > before ? 0 : worse + 1;
   }
-  for (auto [batch, rate] : rates)
+  for (auto [batch, bound, rate] : rates)
     if (batch != choice.batch)
       declined.push_back({"batch " + std::to_string(batch) + " is not chosen",
-                          llvm::formatv("batch {0} has a better predicted rate: {1:f1} samples a "
-                                        "second to {2:f1}",
-                                        choice.batch, best, rate)
+                          llvm::formatv("batch {0} has the better predicted rate: {1:f1} samples a "
+                                        "second, this one {2}{3:f1}",
+                                        choice.batch, best, bound, rate)
                               .str()});
   llvm::append_range(choice.declined, declined);
   // For the report.
