@@ -19,6 +19,7 @@ import sys
 import numpy as np
 import tiny
 from trainc import commands, tensors
+from trainc.finetune.folder import Run
 
 folder, models = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
 base = tiny.tokenizer(folder / "base")
@@ -143,7 +144,6 @@ def offload():
     """When activations wait on the host: of a compiler that says what it is told to."""
     from trainc.errors import CompileError
     from trainc.finetune import plan
-    from trainc.finetune.folder import Run
     from trainc.finetune.keys import FINETUNE
     from trainc.settings import Settings
 
@@ -202,6 +202,36 @@ def mistakes():
     yaml.write_text(yaml.read_text().replace("epoch: 3", "steps: 2"))
     out, err = run("finetune", "--config", yaml, "--dry-run")
     assert "--lora r=2,alpha=4" in out and "--steps 2" in out, out
+    for content, words in (
+        ("- a\n- b\n", "expected `key: value` lines, got a list"), ("lr: 1\nlr: 2\n", ":2: no YAML: the key 'lr' comes twice"),
+        ("lora: {r: 1, r: 2}\n", ":1: no YAML: the key 'r' comes twice"), ("epochs: three\n", "epochs: expected a whole number, got 'three'"),
+        ("shuffle: 'yes'\n", "shuffle: expected true or false, got 'yes'"), ("model: [a, b]\n", "model: expected a path, got ['a', 'b']"),
+        ("data: {a: 1}\n", "data: expected a path"), ("lr: .nan\n", "lr: expected a number, got nan"), ("batch-size: 0\n", "batch-size: expected at least 1"),
+        ("memory: 24XB\n", "memory: expected a size such as 24GB or 512MiB"), ("a: [\n", "no YAML: "), ("\x01", "no YAML: unacceptable character"),
+    ):  # fmt: skip
+        (folder / "bad.yaml").write_text(content)
+        said = run("finetune", "--config", folder / "bad.yaml", *target, code=2)[1]
+        assert words in said and said.count("\n") == 1, (content, said)
+    assert "cannot be read: Is a directory" in run("finetune", "--config", folder, *target, code=2)[1]
+    for more, words in (
+        (["--keep-best", "2"], "--keep-best goes by evaluations of held-out rows: --eval is missing"),
+        (["--metric", "loss", "--eval", held], "--metric is what --keep-best and --patience compare: neither is given"),
+        (["--patience", "2", "--steps", "4", "--eval", held], "--patience counts evaluations on the way: beside --steps these need --eval-every"),
+    ):  # fmt: skip
+        assert words in run("finetune", *common, *more, *target, code=2)[1], more
+    busy = Run(folder / "busy")
+    busy.begin(False)
+    for command in (["finetune", *common, "-o", busy.path], ["finetune", *common, "-o", busy.path, "--overwrite"]):
+        assert "another process trains in this folder" in run(*command, code=1)[1]
+    shutil.copytree(folder / "run", folder / "copy")
+    other = Run(folder / "copy")
+    other.claim()
+    assert "another process trains in this folder" in run("finetune", "--resume", folder / "copy", code=1)[1]
+    assert "the folder holds other files; choose a new one" in run("finetune", *common, "-o", folder / "base", code=1)[1]
+    assert "is no folder" in run("finetune", *common, "-o", rows, code=1)[1]
+    assert "cannot be created: " in run("finetune", *common, "-o", f"{rows}/run", code=1)[1]
+    assert "there is no such folder" in run("sample", folder / "run", "--prompt", "a", "--checkpoint", folder / "none", code=1)[1]
+    assert "--tokens is at least 1, --top-p above 0" in run("sample", folder / "run", "--prompt", "a", "--tokens", -3, code=2)[1]
     assert "--data is missing: a file of rows" in run("finetune", base, *target, code=2)[1]
     assert "--model is missing" in run("finetune", "--data", rows, *target, code=2)[1]
     assert "-o is missing: the run's folder" in run("finetune", base, "--data", rows, code=2)[1]

@@ -391,6 +391,13 @@ class Exported:
     config: dict
 
 
+def sees_both_sides(model):
+    """Whether it is an encoder, which transformers makes a causal model of only where its configuration says so."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return model.config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(model.config, "is_decoder", False)
+
+
 def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attention="eager", mask=True, packed=False,
            types=False, labels=None, scores=False, pad=None, loss="cross-entropy", loss_options=None, absent=False,
            opset=20):  # fmt: skip
@@ -419,6 +426,11 @@ def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attenti
     folder = folder if folder.is_dir() else folder.parent if folder.is_file() else None
     checkpoint = Checkpoint(folder) if folder and any(folder.glob("*.safetensors")) else None
     built = build(config, chosen, attention, task)
+    if task == "causal-lm" and sees_both_sides(built):
+        raise ExportError(
+            f"{model}: {type(built).__name__} sees the tokens that it is to predict: the model is none that writes texts "
+            "(--task masked-lm, sequence-classification and token-classification train it)"
+        )
     if checkpoint:
         checkpoint.rename_for(built)
     if loss == "cross-entropy":

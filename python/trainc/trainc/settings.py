@@ -78,6 +78,16 @@ def _text(value):
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def _path(value):
+    if not isinstance(value, str):
+        raise ValueError("expected a path")
+    return value
+
+
+def _paths(value):
+    return [_path(each) for each in (value if isinstance(value, (list, tuple)) else [value])]
+
+
 def _texts(value):
     return [_text(each) for each in (value if isinstance(value, (list, tuple)) else [value])]
 
@@ -102,8 +112,8 @@ def _size(value):
 
 #: {kind: (what reads it, its placeholder)}
 KINDS = {
-    "text": (_text, "TEXT"), "texts": (_texts, "TEXT"), "file": (_text, "FILE"), "files": (_texts, "FILE"),
-    "folder": (_text, "DIR"), "whole": (_whole, "N"), "number": (_number, "F"), "flag": (_flag, ""),
+    "text": (_text, "TEXT"), "texts": (_texts, "TEXT"), "file": (_path, "FILE"), "files": (_paths, "FILE"),
+    "folder": (_path, "DIR"), "whole": (_whole, "N"), "number": (_number, "F"), "flag": (_flag, ""),
     "size": (_size, "SIZE"), "mapping": (_mapping, "NAME=VALUE,..."), "choice": (_text, ""),
 }  # fmt: skip
 #: Kinds of which a key may be given several times, or with several values.
@@ -167,13 +177,13 @@ class Table:
             raise SettingError(f"{path}: reading YAML needs PyYAML: pip install pyyaml") from None
         try:
             text = pathlib.Path(path).read_text()
-            found = yaml.safe_load(text)
+            found = yaml.load(text, _loader(yaml))
         except (OSError, UnicodeDecodeError) as error:
             raise SettingError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             at = f"{path}:{mark.line + 1}" if mark else path
-            raise SettingError(f"{at}: no YAML: {getattr(error, 'problem', None) or error}") from None
+            raise SettingError(f"{at}: no YAML: {getattr(error, 'problem', None) or str(error).splitlines()[0]}") from None
         if found is None:
             return {}
         if not isinstance(found, dict):
@@ -208,6 +218,21 @@ class Table:
             what = key.help + (f": {', '.join(f'`{c}`' for c in key.choices)}" if key.choices else "")
             lines.append(f"| `{key.name}` | {describe_default(key)} | {what.replace('|', chr(92) + '|')} |")
         return "\n".join(lines) + "\n"
+
+
+def _loader(yaml):
+    """YAML's loader of plain values, to which a key that comes twice is an error."""
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node, deep=False):
+            seen = set()
+            for name, _ in node.value:
+                if name.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"the key '{name.value}' comes twice", name.start_mark)
+                seen.add(name.value)
+            return super().construct_mapping(node, deep)
+
+    return Loader
 
 
 def describe_default(key):

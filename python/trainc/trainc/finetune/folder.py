@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The folder of a run: what is where in it, and what it was made of."""
 
+import fcntl
 import json
 import pathlib
+import shutil
 
 from ..errors import Error
 from ..files import write_whole
 from ..settings import command_parser
+
+
+_LOCK = ".trainc.lock"
 
 
 def command_of_run(command, text):
@@ -32,6 +37,35 @@ class Run:
         self.summary = self.path / "summary.html"
         self.report = self.path / "memory.json"
         self._facts = self.path / "run.json"
+
+    def claim(self):
+        """Keeps other processes from training here, as long as this one lives."""
+        self._lock = open(self.path / _LOCK, "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Error(f"{self.path}: another process trains in this folder") from None
+
+    def _files(self):
+        return [path for path in self.path.iterdir() if path.name != _LOCK]
+
+    def begin(self, overwrite):
+        """Makes the folder this process's, without what an earlier run left that never trained, or with `overwrite`."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            how = "is no folder" if self.path.exists() else f"cannot be created: {error.strerror}"
+            raise Error(f"{self.path}: {how}") from None
+        if self._files() and not self.config.exists() and not (self.path / _LOCK).exists():
+            raise Error(f"{self.path}: the folder holds other files; choose a new one")
+        self.claim()
+        if self.checkpoints.exists() and not overwrite:
+            raise Error(f"{self.path}: a run is there: --resume {self.path} goes on with it, --overwrite begins anew")
+        for path in self._files():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def checkpoint(self, said):
         """The one that --checkpoint names, or the folder of them all."""

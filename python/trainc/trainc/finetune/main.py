@@ -3,7 +3,6 @@
 
 import math
 import shlex
-import shutil
 import sys
 import time
 
@@ -59,6 +58,7 @@ def main(arguments):
     for name, what in (("model", "a model's folder"), ("data", "a file of rows, or a folder of `trainc data`")):
         if getattr(settings, name) is None:
             raise SettingError(f"--{name} is missing: {what}")
+    check_together(settings)
     if settings.output is None:
         if not said.dry_run:
             raise SettingError("-o is missing: the run's folder")
@@ -67,14 +67,19 @@ def main(arguments):
         with tempfile.TemporaryDirectory(prefix="trainc-") as folder:
             return start(Run(folder), settings, dry=True)
     run = Run(settings.output)
-    if run.path.exists() and any(run.path.iterdir()):
-        if run.config.exists() and not run.checkpoints.exists() or said.overwrite and run.config.exists():
-            shutil.rmtree(run.path)
-        elif run.config.exists():
-            raise Error(f"{run.path}: a run is there: --resume {run.path} goes on with it, --overwrite begins anew")
-        else:
-            raise Error(f"{run.path}: the folder holds other files; choose a new one")
+    run.begin(said.overwrite)
     return start(run, settings, dry=said.dry_run)
+
+
+def check_together(settings):
+    """What compares evaluations needs some, which is known before anything is made."""
+    for name in ("keep-best", "patience", "metric", "eval-every"):
+        if getattr(settings, name.replace("-", "_")) is not None and not settings.eval:
+            raise SettingError(f"--{name} goes by evaluations of held-out rows: --eval is missing")
+    if settings.metric and not settings.keep_best and not settings.patience:
+        raise SettingError("--metric is what --keep-best and --patience compare: neither is given")
+    if settings.patience and settings.steps and not settings.eval_every:
+        raise SettingError("--patience counts evaluations on the way: beside --steps these need --eval-every")
 
 
 def start(run, settings, dry):
@@ -90,7 +95,6 @@ def start(run, settings, dry):
     base = exports.locate(settings.model)
     tokenizer = tokenizers.Known(settings.tokenizer or str(base))
     data.check_vocabulary(tokenizer, base)
-    run.path.mkdir(parents=True, exist_ok=True)
     settings, parts = data.prepare(run, settings, tokenizer, tell)
     train = parts["train"]
     settings = _not_more_than(train["rows"], settings)
@@ -216,6 +220,7 @@ def train_arguments(run, settings, facts, parts):
 
 def resume(run):
     facts = run.facts
+    run.claim()
     arguments = list(facts["arguments"])
     if run.checkpoints.exists() and any(run.checkpoints.iterdir()):
         arguments += ["--resume", str(run.checkpoints)]

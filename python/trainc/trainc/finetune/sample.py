@@ -7,6 +7,7 @@ Each token is an evaluation of all tokens before it: there is no cache of keys a
 import sys
 
 from ..errors import Error
+from ..settings import SettingError
 from .folder import Run, command_of_run
 
 
@@ -43,6 +44,8 @@ def main(arguments):
         ids = tokenizer(said.prompt, add_special_tokens=True)["input_ids"]
         if ids and ids[-1] == tokenizer.eos_token_id and len(ids) > 1:
             ids = ids[:-1]
+    if said.tokens < 1 or not 0 < said.top_p <= 1 or said.temperature < 0:
+        raise SettingError("--tokens is at least 1, --top-p above 0 and at most 1, --temperature at least 0")
     session = _session(run, facts, said)
     made = list(generate(session, ids, said, tokenizer))
     print(tokenizer.decode(made, skip_special_tokens=True))
