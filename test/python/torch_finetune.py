@@ -17,6 +17,7 @@ import numpy as np
 import peft
 import tiny
 import torch
+import trainc.errors
 import transformers
 from trainc import commands, preferences, pretrained
 from trainc.data import shards
@@ -64,6 +65,28 @@ def t5(name="t5"):
     return path
 
 
+def neox(name="neox"):
+    """Its head has another name in the files than in the model."""
+    path = tiny.tokenizer(folder / name)
+    config = transformers.GPTNeoXConfig(
+        vocab_size=101, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=256,
+        bos_token_id=3, eos_token_id=3, attention_dropout=0, hidden_dropout=0,
+    )  # fmt: skip
+    transformers.GPTNeoXForCausalLM(config).save_pretrained(path)
+    return path
+
+
+def roberta(name="roberta"):
+    """Its head for classes has two layers."""
+    path = tiny.tokenizer(folder / name, bracketed=True)
+    config = transformers.RobertaConfig(
+        vocab_size=101, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=140,
+        pad_token_id=0, hidden_dropout_prob=0, attention_probs_dropout_prob=0,
+    )  # fmt: skip
+    transformers.RobertaForMaskedLM(config).save_pretrained(path)
+    return path
+
+
 def batch_of(opened):
     """All rows, padded."""
     found = {}
@@ -98,7 +121,7 @@ def tasks():
         ("sequence-classification", bert("bert"), True), ("sequence-classification", bert("body", transformers.BertModel), False),
         ("sequence-classification", folder / "llama", True),
         ("token-classification", folder / "bert", True), ("masked-lm", folder / "bert", False), ("seq2seq", t5(), True),
-        ("seq2seq", folder / "t5", False),
+        ("seq2seq", folder / "t5", False), ("causal-lm", neox(), True), ("sequence-classification", roberta(), True),
     ]  # fmt: skip
     for number, (task, model, lora) in enumerate(cases):
         rows = tiny.write(folder / f"{task}.jsonl", rows_of(task))
@@ -129,6 +152,19 @@ def tasks():
         names = transformers.AutoConfig.from_pretrained(out / "merged").id2label
         if task == "sequence-classification":
             assert list(names.values()) == ["cat", "none"], names
+
+
+def encoders():
+    """An encoder is no model that writes texts."""
+    rows = tiny.write(folder / "chat.jsonl", rows_of("causal-lm"))
+    for model in (bert("bert"), roberta()):
+        arguments = [str(model), "--data", rows, "-o", str(folder / "refused")]
+        try:
+            pretrained.export(model, folder / "x.onnx", absent=True)
+            raise AssertionError("it was exported")
+        except trainc.errors.ExportError as error:
+            assert "sees the tokens that it is to predict" in str(error), error
+        assert commands.run(commands.find(["finetune"]), arguments) == 1
 
 
 def packed():
@@ -340,7 +376,7 @@ def tables():
 
 
 chosen = sys.argv[2:]
-for check in (tasks, packed, preferences_as_trl, orpo_steps, preference_runs, tables):
+for check in (tasks, encoders, packed, preferences_as_trl, orpo_steps, preference_runs, tables):
     if not chosen or check.__name__ in chosen:
         check()
         print(check.__name__, flush=True)

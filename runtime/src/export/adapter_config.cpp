@@ -92,6 +92,25 @@ double lookUp(const Json &config, const char *key, const std::string &path, doub
   return otherwise;
 }
 
+/// Of a parameter that is trained itself the module that PEFT saves: the outermost one that has
+/// nothing else, as a head of several layers is. PEFT saves such a head whole, and does not look
+/// for parts of it.
+std::string savedModule(const std::string &parameter, const std::set<std::string> &saved,
+                        const std::vector<std::string> &weights) {
+  std::string module = moduleOf(parameter);
+  for (size_t dot; (dot = module.rfind('.')) != std::string::npos;) {
+    const std::string inside = module.substr(dot + 1), outer = module.substr(0, dot);
+    // Lists cannot be saved, only what is in them.
+    const bool isList = inside.find_first_not_of("0123456789") == std::string::npos;
+    if (isList || std::any_of(weights.begin(), weights.end(), [&](const std::string &name) {
+          return name.starts_with(outer + ".") && !saved.count(name);
+        }))
+      break;
+    module = outer;
+  }
+  return module;
+}
+
 /// False, null, an empty list and an empty object mean what a missing key does.
 bool isSet(const Json &config, const char *key) {
   auto found = config.find(key);
@@ -120,10 +139,11 @@ Status writeAdapterConfig(const Lora &lora, const BaseModel &base,
       alphas[patternOf(module.path)] = numberOf(module.alpha);
     transposed |= module.fanInFanOut;
   }
+  const std::set<std::string> trained(lora.modulesToSave.begin(), lora.modulesToSave.end());
   // Of a module that is saved whole, weight and bias are two parameters and one entry.
   std::set<std::string> saved;
   for (const std::string &parameter : lora.modulesToSave)
-    saved.insert(moduleOf(parameter));
+    saved.insert(savedModule(parameter, trained, weights));
   Json config{{"peft_type", "LORA"},
               {"task_type", base.taskType.empty() ? Json() : Json(base.taskType)},
               {"base_model_name_or_path", base.name.empty() ? Json() : Json(base.name)},

@@ -22,3 +22,27 @@ TEST(AdapterConfig, WhyItDoesNotFit) {
   lora.dora = true;
   EXPECT_EQ(compare(numbers), "the adapter is not DoRA, the package is");
 }
+
+TEST(AdapterConfig, HeadsAreSavedWhole) {
+  Lora lora;
+  lora.modulesToSave = {"classifier.dense.weight", "classifier.dense.bias",
+                        "classifier.out.weight"};
+  auto saved = [&](std::vector<std::string> more) {
+    std::vector<std::string> weights = lora.modulesToSave;
+    weights.insert(weights.end(), more.begin(), more.end());
+    std::string text;
+    EXPECT_TRUE(writeAdapterConfig(lora, {}, weights, text).ok());
+    const size_t begin = text.find("\"modules_to_save\": ");
+    text = text.substr(begin + 19, text.find(']', begin) - begin - 18);
+    std::erase_if(text, [](char c) { return c == '\n' || c == ' '; });
+    return text;
+  };
+  EXPECT_EQ(saved({"body.weight"}), "[\"classifier\"]");
+  // A part that is not trained stays the base's.
+  EXPECT_EQ(saved({"classifier.norm.weight"}), "[\"classifier.dense\",\"classifier.out\"]");
+  lora.modulesToSave = {"body.layers.0.norm.weight", "lm_head.weight"};
+  EXPECT_EQ(saved({"body.layers.0.mlp.weight"}), "[\"body.layers.0.norm\",\"lm_head\"]");
+  // A list is no module that could be saved.
+  lora.modulesToSave = {"layers.0.weight", "layers.1.weight"};
+  EXPECT_EQ(saved({"body.weight"}), "[\"layers.0\",\"layers.1\"]");
+}
