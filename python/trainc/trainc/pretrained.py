@@ -50,6 +50,7 @@ def fake_parameters():
         if parameter is not None and not isinstance(parameter, FakeTensor):
             fake = mode.from_tensor(parameter.detach())
             parameter = nn.Parameter(fake, requires_grad=parameter.requires_grad)
+            parameter._is_hf_initialized = True  # not all of transformers' initializations run on fake numbers
         register(module, name, parameter)
 
     nn.Module.register_parameter = register_fake
@@ -444,6 +445,8 @@ def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attenti
         wrapper = preferences.BY_NAME[loss](built, **(loss_options or {}))
         batch = preference_example(wrapper)
     program = trace(wrapper, batch, opset)
+    if packed and not any(value.uses() for value in program.graph.inputs if value.name == "segment_ids"):
+        raise ExportError(f"{type(built).__name__} cannot be exported with --packed: its attention does not tell documents apart")
     heads = task in ("sequence-classification", "token-classification")
     reason, fresh, foreign = refer(program.graph, built, checkpoint, output, may_lack=heads, absent=absent)
     names = [aliases[0] for aliases in names_of(built) if aliases[0] in program.graph.initializers]
