@@ -122,7 +122,13 @@ CommandTable plan::AttentionOp::buildTable(TableBuilder &builder) {
   return builder.finish(fb::CreateAttention(
       builder.out, getDO() != nullptr, *getDType(getElementType()),
       *getDType(getBiasType().value_or(getElementType())), getScale().convertToDouble(), dropout,
-      getCausal(), getSegments() ? dropout : 0));
+      getCausal(), getSegments() ? dropout : 0, getBefore().value_or(-1), getAfter().value_or(-1)));
+}
+
+/// What a row sees, where there are as many rows as columns.
+static trainrt::AttentionBand bandOf(plan::AttentionOp op) {
+  return trainrt::AttentionBand::of(op.getBefore().value_or(-1),
+                                    op.getCausal() ? 0 : op.getAfter().value_or(-1));
 }
 
 CommandCost plan::AttentionOp::getCommandCost(EvaluateReal value) {
@@ -130,10 +136,13 @@ CommandCost plan::AttentionOp::getCommandCost(EvaluateReal value) {
   double keys = value(sizes[4]);
   if (getSegmentSizes()) // a row meets those of its segment only
     keys = std::min(keys, value(getSegmentSizes()->getDims()[1]));
+  // Of a causal mask half; of a window, all that it shows.
+  const double causal = getCausal() ? 0.5 * keys : keys;
+  const trainrt::AttentionBand band = bandOf(*this);
+  keys = std::min(causal, double(band.before + band.after + 1));
   const double scores = value(sizes[0]) * value(sizes[1]) * value(sizes[3]) * keys;
   double flops = 2 * scores * (value(sizes[5]) + value(sizes[6]));
   flops *= getDO() ? 2.5 : 1; // with the scores once more
-  flops *= getCausal() ? 0.5 : 1;
   return {flops, getElementType()};
 }
 
@@ -153,7 +162,7 @@ void plan::AttentionOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingM
   SmallVector<int64_t> s = evaluateAll(getSizes(), value);
   if (getSegmentSizes() && !llvm::is_contained(s, 0))
     memory.addAttention({value(getSegmentSizes()->getDims()[1]), s[5], s[6], getDO() != nullptr,
-                         getDropout().convertToDouble() > 0});
+                         getDropout().convertToDouble() > 0, bandOf(*this)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,6 +177,7 @@ struct AttentionCall {
   DimAttr longest;
   FloatAttr scale, dropout;
   UnitAttr causal;
+  IntegerAttr before, after;
 
   void emit(Location loc, CallEmitter &emitter) const {
     MLIRContext *context = loc.getContext();
@@ -196,7 +206,7 @@ struct AttentionCall {
         strides(k), strides(v), strides(o), biasStrides(emitter), strides(dO), strides(dQ),
         strides(dK), strides(dV), TypeAttr::get(train::getElementType(q)),
         bias ? TypeAttr::get(train::getElementType(bias)) : TypeAttr(), scale, dropout, causal,
-        segmentSizes);
+        segmentSizes, before, after);
   }
 
 private:
@@ -227,6 +237,8 @@ template <typename Op> AttentionCall callOf(Op op) {
   call.scale = op.getScaleAttr();
   call.dropout = op.getDropoutAttr();
   call.causal = op.getCausalAttr();
+  call.before = op.getBeforeAttr();
+  call.after = op.getAfterAttr();
   return call;
 }
 

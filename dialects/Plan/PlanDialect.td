@@ -111,7 +111,8 @@ def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorks
     `sizes`: batch, heads of q, heads of k and v, rows of q, rows of k, columns of q, columns of v. `strides`
     and `offsets` in elements, for each operand that is there: of batch, head, row; of the bias: of batch,
     head, row of q, row of k. With `segments` (`train.attention` with its operand `offsets`) the batch is 1, and
-    `segment_sizes` are the number of segments and the length of the longest.
+    `segment_sizes` are the number of segments and the length of the longest. `before` and `after` as those of
+    `train.attention`.
   }];
   let arguments = (ins Plan_BufferType:$q, Plan_BufferType:$k, Plan_BufferType:$v, Plan_BufferType:$o,
                        Plan_BufferType:$stats, Optional<Plan_BufferType>:$bias, Optional<Plan_BufferType>:$seed,
@@ -124,7 +125,8 @@ def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorks
                        OptionalAttr<Train_DimsAttr>:$d_q_strides, OptionalAttr<Train_DimsAttr>:$d_k_strides,
                        OptionalAttr<Train_DimsAttr>:$d_v_strides, TypeAttr:$element_type,
                        OptionalAttr<TypeAttr>:$bias_type, F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
-                       OptionalAttr<Train_DimsAttr>:$segment_sizes);
+                       OptionalAttr<Train_DimsAttr>:$segment_sizes, OptionalAttr<I64Attr>:$before,
+                       OptionalAttr<I64Attr>:$after);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $o `,` $stats (`bias` $bias^)? (`seed` $seed^)?
     (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? (`segments` $segments^)? (`positions` $positions^)? `:`

@@ -73,10 +73,10 @@ template <typename OpTy> static LogicalResult verifySegments(OpTy op, const Size
     return attachNotes(op->emitOpError("expected offsets of i32 and rank 1, got ")
                            << offsets.getType(),
                        {{"offsets", offsets}});
-  if (positions && (!getElementType(positions).isInteger(32) ||
-                    getDims(positions) != SmallVector<DimAttr>{sizes.rows}))
+  const SmallVector<DimAttr> pair = {DimAttr::constant(op.getContext(), 2), sizes.rows};
+  if (positions && (!getElementType(positions).isInteger(32) || getDims(positions) != pair))
     return attachNotes(op->emitOpError("expected positions of i32 and shape ")
-                           << dimsToString({sizes.rows}) << ", got " << positions.getType(),
+                           << dimsToString(pair) << ", got " << positions.getType(),
                        {{"positions", positions}, {"q", op.getQ()}});
   if (!sizes.batch.isConstant(1))
     return attachNotes(op->emitOpError("expected a batch of 1 with segments, got ")
@@ -91,7 +91,22 @@ template <typename OpTy> static LogicalResult verifySegments(OpTy op, const Size
   return success();
 }
 
-/// Bias, seed, ratio and segments, which attention and its gradient have in common.
+/// How far a row sees.
+template <typename OpTy> static LogicalResult verifyWindow(OpTy op, const Sizes &sizes) {
+  std::optional<int64_t> before = op.getBefore(), after = op.getAfter();
+  if (before.value_or(0) < 0 || after.value_or(0) < 0)
+    return op->emitOpError("expected a window of no less than 0 columns before and after, got ")
+           << before.value_or(0) << " and " << after.value_or(0);
+  if (after && op.getCausal())
+    return op->emitOpError("expected no window after a row with a causal mask, got ") << *after;
+  if ((before || after) && sizes.rows != sizes.columns)
+    return attachNotes(op->emitOpError("expected as many rows as columns with a window, got ")
+                           << sizes.rows.str() << " and " << sizes.columns.str(),
+                       {{"q", op.getQ()}, {"k", op.getK()}});
+  return success();
+}
+
+/// Bias, seed, ratio, window and segments, which attention and its gradient have in common.
 template <typename OpTy> static LogicalResult verifyExtras(OpTy op, const Sizes &sizes) {
   Value bias = op.getBias(), seed = op.getSeed();
   double ratio = op.getDropout().convertToDouble();
@@ -116,6 +131,8 @@ template <typename OpTy> static LogicalResult verifyExtras(OpTy op, const Sizes 
     return attachNotes(op->emitOpError("expected the seed to be tensor<2xi64>, got ")
                            << seed.getType(),
                        {{"seed", seed}});
+  if (failed(verifyWindow(op, sizes)))
+    return failure();
   return verifySegments(op, sizes);
 }
 
@@ -172,7 +189,7 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
   if (!shared)
     map.loops[headLoop] = kind;
   // A part of the rows would move the diagonal, or the segments.
-  if (!gradient && !op.getCausal() && !op.getOffsets())
+  if (!gradient && !op.getCausal() && !op.getBefore() && !op.getAfter() && !op.getOffsets())
     map.loops[rowLoop] = kind;
   int keyHead = shared ? keyHeadLoop : headLoop;
   auto loopsOf = [&](Value value) -> SmallVector<int> {
@@ -221,15 +238,17 @@ void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRe
   auto gradient = AttentionGradOp::create(
       tb.b(), tb.loc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
       getV(), getResult(), getStats(), cotangents[0], getBias(), getSeed(), getOffsets(),
-      getPositions(), getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr());
+      getPositions(), getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr(),
+      getBeforeAttr(), getAfterAttr());
   for (auto [to, from] : llvm::zip(gradients, gradient.getResults()))
     to = from;
 }
 
 void AttentionOp::buildEvalMode(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
-  auto op = AttentionOp::create(tb.b(), tb.loc(), getResultTypes(), getQ(), getK(), getV(),
-                                getBias(), Value(), getOffsets(), Value(), getScaleAttr(),
-                                tb.b().getF64FloatAttr(0), getCausalAttr(), getLongestAttr());
+  auto op =
+      AttentionOp::create(tb.b(), tb.loc(), getResultTypes(), getQ(), getK(), getV(), getBias(),
+                          Value(), getOffsets(), Value(), getScaleAttr(), tb.b().getF64FloatAttr(0),
+                          getCausalAttr(), getLongestAttr(), getBeforeAttr(), getAfterAttr());
   llvm::append_range(results, op->getResults());
 }
 
@@ -263,12 +282,15 @@ bool AttentionGradOp::acceptsResultLayout(unsigned result, const StridedLayout &
 RecomputeClass AttentionOp::getRecomputeClass() { return RecomputeClass::Costly; }
 RecomputeClass AttentionGradOp::getRecomputeClass() { return RecomputeClass::Costly; }
 
-/// 2 a multiply and add; a causal mask is not taken off, so that costs stay polynomials, and every
-/// row of segments sees as many columns as the longest segment has.
+/// 2 a multiply and add; the half that a causal mask hides is not taken off, and every row of
+/// segments sees as many columns as the longest segment has, or a window.
 template <typename OpTy> static DimAttr productFlops(OpTy op, int64_t ofDepth, int64_t ofWidth) {
   SmallVector<DimAttr> query = getDims(op.getQ()), value = getDims(op.getV());
   auto number = [&](int64_t n) { return DimAttr::constant(op.getContext(), n); };
-  return query[0] * query[1] * query[2] * (op.getOffsets() ? op.getLongestAttr() : value[2]) *
+  DimAttr columns = op.getOffsets() ? op.getLongestAttr() : value[2];
+  if (op.getBefore() && (op.getCausal() || op.getAfter()))
+    columns = minDim(columns, number(*op.getBefore() + op.getAfter().value_or(0) + 1));
+  return query[0] * query[1] * query[2] * columns *
          (number(2 * ofDepth) * query[3] + number(2 * ofWidth) * value[3]);
 }
 DimAttr AttentionOp::getFlops() { return productFlops(*this, 1, 1); }

@@ -18,6 +18,7 @@ struct Problem {
   const HostTensor *bias, *seed, *offsets, *positions;
   double scale, dropout;
   bool causal;
+  std::optional<int64_t> before, after;
 
   int64_t batch() const { return q.shape[0]; }
   int64_t heads() const { return q.shape[1]; }
@@ -47,15 +48,20 @@ struct Problem {
         return g;
     return -1;
   }
-  /// The row's coordinate for random numbers.
+  /// The row's coordinates for random numbers.
+  int64_t sample(int64_t b, int64_t i) const {
+    return positions ? int64_t(positions->data[i]) : segment(b, i);
+  }
   int64_t position(int64_t b, int64_t i) const {
     if (positions)
-      return int64_t(positions->data[i]);
+      return int64_t(positions->data[rows() + i]);
     return offsets ? i - int64_t(offsets->data[segment(b, i)]) : i;
   }
   /// Whether row i sees column j.
   bool sees(int64_t b, int64_t i, int64_t j) const {
     if (causal && j > i + columns() - rows())
+      return false;
+    if ((before && i - j > *before) || (after && j - i > *after))
       return false;
     return !offsets || (segment(b, i) >= 0 && segment(b, i) == segment(b, j));
   }
@@ -95,7 +101,7 @@ struct Problem {
     if (dropout == 0 || !sees(b, i, j))
       return 1;
     return trainc::train::detail::dropout(
-        1, seed->data[0], {segment(b, i), h, position(b, i), position(b, j)}, dropout);
+        1, seed->data[0], {sample(b, i), h, position(b, i), position(b, j)}, dropout);
   }
 };
 } // namespace
@@ -115,7 +121,9 @@ static Problem makeProblem(OpTy op, ArrayRef<HostTensor> operands, unsigned fixe
           positions,
           op.getScale().convertToDouble(),
           op.getDropout().convertToDouble(),
-          op.getCausal()};
+          op.getCausal(),
+          op.getBefore(),
+          op.getAfter()};
 }
 
 LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,

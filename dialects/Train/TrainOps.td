@@ -176,17 +176,20 @@ def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments,
     row t of segment g, offsets[g] <= t < offsets[g + 1], sees the columns of its segment only (`causal`: those up to t);
     rows from offsets[segments] on give zeros, as their gradients are. `longest` bounds a segment's length. The stats
     are then the library's own: only the gradient may read them.
+    With `before` or `after` there are as many rows as columns, and row i sees columns from i - before to i + after only,
+    its own among them: a sliding window (Child et al. 2019; Beltagy et al. 2020).
     `bias` [batch or 1, heads or 1, rows or 1, columns] has no gradient. `seed` (i64, two elements) is the key and
     the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator and the CPU
     use that of `train.dropout` with this key, on weights [batch, heads, rows, columns]; of segments on weights
-    [segments, heads, positions, positions], where the rows' `positions` (i32 [rows]; absent: 0, 1, ... in each
-    segment) say where a row stood before segments were packed.
+    [samples, heads, positions, positions], where the rows' `positions` (i32 [2, rows]: samples and positions in them;
+    absent: a segment is a sample) say where a row stood before segments were packed.
   }];
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
                        Optional<Train_IntTensor>:$offsets, Optional<Train_IntTensor>:$positions,
                        F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
-                       OptionalAttr<Train_DimAttr>:$longest);
+                       OptionalAttr<Train_DimAttr>:$longest, OptionalAttr<I64Attr>:$before,
+                       OptionalAttr<I64Attr>:$after);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$stats);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)?
@@ -209,7 +212,8 @@ def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
                        Optional<Train_IntTensor>:$offsets, Optional<Train_IntTensor>:$positions,
                        F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
-                       OptionalAttr<Train_DimAttr>:$longest);
+                       OptionalAttr<Train_DimAttr>:$longest, OptionalAttr<I64Attr>:$before,
+                       OptionalAttr<I64Attr>:$after);
   let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)?

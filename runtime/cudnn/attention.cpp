@@ -300,7 +300,14 @@ private:
       options.set_diagonal_alignment(band ? fe::DiagonalAlignment_t::TOP_LEFT
                                           : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
       options.set_diagonal_band_right_bound(band ? int(shift) : 0);
+    } else if (call.before >= 0 || call.after >= 0) {
+      options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT);
+      if (call.after >= 0)
+        options.set_diagonal_band_right_bound(int(call.after));
     }
+    // The row's own column counts.
+    if (call.before >= 0)
+      options.set_diagonal_band_left_bound(int(call.before + 1));
   }
 
   const TrainrtCudnnAttention &call;

@@ -67,6 +67,24 @@ class Graph:
                  f"node Reshape({out}.z, merge) -> {out}.r", f"node MatMul({out}.r, {out}.o) -> {out}.p",
                  f"node Add({x}, {out}.p) -> {out}")
 
+    def places(self, ids):
+        """i and j: the places of rows and columns."""
+        self.add(f"node Shape({ids}) -> sizes start=1 end=2", "init origin i64[] = 0", "init step i64[] = 1",
+                 "node Squeeze(sizes) -> length", "node Range(origin, length, step) -> at", "init down i64[1] = 1",
+                 "init across i64[1] = 0", "node Unsqueeze(at, down) -> i", "node Unsqueeze(at, across) -> j")
+
+    def order(self, form):
+        """What a row sees by its place."""
+        if form == "window on both sides":
+            self.add("init reach i64[] = 2", "node Sub(i, j) -> apart", "node Abs(apart) -> distance", "node LessOrEqual(distance, reach) -> near",
+                     "node GreaterOrEqual(i, origin) -> always", "node And(near, always) -> within")
+            return "within"
+        self.add("node LessOrEqual(j, i) -> before")
+        if form == "window":
+            self.add("init window i64[] = 3", "node Sub(i, window) -> last.hidden", "node Greater(j, last.hidden) -> near",
+                     "node And(near, before) -> within")
+        return "within" if form == "window" else "before"
+
     def loss(self, x):
         self.weight("head", [WIDTH, VOCABULARY])
         self.add(f"node MatMul({x}, head) -> logits", "node Reshape(logits, rows) -> l", "node Reshape(labels, flat) -> y",
@@ -87,11 +105,9 @@ def documents(form, **options):
               "node Equal(of.row, of.column) -> same", "node Equal(of.column, zero) -> padding", "node Not(padding) -> token")
     if form == "equal only":
         graph.add("node Identity(same) -> visible")
-    elif form == "causal":
-        graph.add("node Shape(segment_ids) -> sizes start=1 end=2", "init origin i64[] = 0", "init step i64[] = 1",
-                  "node Squeeze(sizes) -> length", "node Range(origin, length, step) -> at", "init down i64[1] = 1",
-                  "init across i64[1] = 0", "node Unsqueeze(at, down) -> i", "node Unsqueeze(at, across) -> j",
-                  "node LessOrEqual(j, i) -> before", "node And(same, token) -> together", "node And(together, before) -> visible")
+    elif form in ("causal", "window", "window on both sides"):
+        graph.places("segment_ids")
+        graph.add("node And(same, token) -> together", f"node And(together, {graph.order(form)}) -> visible")
     elif form == "greater":
         graph.add("node Greater(of.column, zero) -> positive", "node And(same, positive) -> visible")
     elif form == "beside a mask":
@@ -173,7 +189,21 @@ def unpack(ids, numbers, labels, **others):
     return {"input_ids": spread(ids, 0), "labels": spread(labels, -100), **{name: spread(a, 0) for name, a in others.items()}}
 
 
-def positions(masked):
+def windows(form, **options):
+    """Nothing but places is masked."""
+    graph = Graph()
+    for name in ("input_ids", "labels"):
+        graph.add(f"input {name} i64[batch,seq]")
+    graph.embed("input_ids", "x")
+    graph.places("input_ids")
+    graph.add("init whole i64[2] = 0 1", f"node Unsqueeze({graph.order(form)}, whole) -> visible")
+    graph.attention("x", "x", "visible", "a", **options)
+    graph.attention("a", "a", "visible", "b", **options)
+    graph.loss("b")
+    return graph.text()
+
+
+def positions(masked, form="causal"):
     """A causal model whose positions are counted by the mask, so that padding may lie on either side."""
     graph = Graph()
     for name in ("input_ids", "attention_mask", "labels"):
@@ -182,10 +212,10 @@ def positions(masked):
     graph.weight("places", [64, WIDTH])
     graph.add("init one i64[] = 1", "init along i64[] = 1", "node CumSum(attention_mask, along) -> count", "node Sub(count, one) -> last",
               "node Equal(attention_mask, zero) -> padding", "node Where(padding, one, last) -> at", "node Gather(places, at) -> p",
-              "node Add(w, p) -> x", "node Shape(input_ids) -> sizes start=1 end=2", "init origin i64[] = 0", "node Squeeze(sizes) -> length",
-              "node Range(origin, length, one) -> column", "init down i64[1] = 1", "init across i64[1] = 0",
-              "node Unsqueeze(column, down) -> i", "node Unsqueeze(column, across) -> j", "node LessOrEqual(j, i) -> before",
-              "init row i64[2] = 1 2", "node Unsqueeze(attention_mask, row) -> m", "node Cast(m) -> real to=9", "node And(real, before) -> visible")
+              "node Add(w, p) -> x")
+    graph.places("input_ids")
+    graph.add("init row i64[2] = 1 2", "node Unsqueeze(attention_mask, row) -> m", "node Cast(m) -> real to=9",
+              f"node And(real, {graph.order(form)}) -> visible")
     graph.attention("x", "x", "visible", "a", masked=masked)
     graph.attention("a", "a", "visible", "b", masked=masked)
     graph.loss("b")
@@ -290,31 +320,35 @@ def main():
         below = "'above' ('segment_ids' is nowhere below 0) did not hold, first for row 0"
         for form, options, remark in (("", {}, raised), ("causal", {}, raised), ("equal only", {}, raised),
                                       ("greater", {}, raised), ("odd heads", {"depth": 6}, "its head size 6"),
-                                      ("dropout", {"dropout": 0.3}, "it has dropout, whose mask is a sample's and not a document's")):
+                                      ("dropout", {"dropout": 0.3}, raised), ("window", {}, "causal, 2 before, packed documents"),
+                                      ("window on both sides", {"dropout": 0.3}, "all columns, 2 before and 2 after, packed documents")):
             explained = test.compile(f"documents{', ' * bool(form)}{form}", documents(form, **options))
             check("padding is where segment_ids is 0; it reaches no token" in explained, f"{form}: {explained}")
             check(explained.count(remark) == 2, f"{form}: {explained}")
             for kind, numbers, reason in make_documents(rng):
-                if remark != raised and kind in ("no padding", "each token a document"):
+                if raised not in remark and kind in ("no padding", "each token a document"):
                     continue  # nothing is saved, or not enough
+                # Tokens of a document have to be as far apart as they were.
+                if form.startswith("window") and kind == "padding in the middle":
+                    reason = "'unbroken' (no 0 stands between equal elements of 'segment_ids') did not hold, first for row 0"
                 # A number below 0 is not padding's; but where tokens are told by numbers above 0, its column is masked.
                 if form == "greater" and kind == "negative numbers":
                     reason = below
                 ids, labels = fill(rng, numbers != 0, kind)
                 test.batch(kind, reason is None, reason, input_ids=ids, segment_ids=numbers, labels=labels)
-                if kind == "60 %" and remark == raised:
+                if kind == "60 %" and raised in remark and not options:
                     unpacked = unpack(ids, numbers, labels, segment_ids=numbers)
                     test.same_as_unpacked(kind, {"input_ids": ids, "segment_ids": numbers, "labels": labels}, unpacked)
 
         # Documents that positions tell apart: no variant, but the step itself.
         for order, options, remark in (("of positions", {}, raised), ("of positions, turned", {}, raised), ("none", {}, raised),
                                        ("of positions", {"masked": "-1e9"}, raised), ("of positions", {"masked": "-inf"}, raised),
-                                       ("within a window", {}, "more than documents and the order of tokens masks it"),
-                                       ("of positions", {"dropout": 0.3}, "it has dropout, whose mask is a sample's and not a document's")):
+                                       ("within a window", {}, "causal, 4 before, packed documents"), ("within a window", {"masked": "-10000"}, raised),
+                                       ("of positions", {"dropout": 0.3}, raised)):
             explained = test.compile(f"sequences, order {order}, {options}", sequences(order, **options))
             # In @forward and in @eval, where there is no dropout.
             found = explained.count(remark)
-            check("documents are the sequences of position_ids that go up by one" in explained and found == (2 if "dropout" in options else 4), explained)
+            check("documents are the sequences of position_ids that go up by one" in explained and found == 4, explained)
             for kind, places in make_positions(rng):
                 ids, labels = fill(rng, np.ones_like(places, bool), kind)
                 labels[:, 0] = 7
@@ -352,6 +386,30 @@ def main():
                 # With -inf, what a row of padding gets is no number: it has to reach nothing, the plain step's gradients neither.
                 if masked != "-inf" or side == "right":
                     test.batch(f"padding on the {side}", True, input_ids=ids, attention_mask=real.astype(np.int64), labels=labels)
+
+        # Windows of places: padding may lie on either side of tokens, but not between them.
+        for form, remark in (("window", "causal, 2 before, packed tokens"), ("window on both sides", "all columns, 2 before and 2 after, packed tokens")):
+            explained = test.compile(f"positions by the mask, {form}", positions(None, form))
+            check(explained.count(remark) == 2, explained)
+            for side in ("left", "right", "middle"):
+                lengths = rng.integers(3, 14, (6, 1))
+                real = np.arange(24) >= 24 - lengths if side == "left" else np.arange(24) < lengths
+                if side == "middle":
+                    real[4, 1] = False
+                ids, labels = fill(rng, real, side)
+                reason = "'unbroken' (no 0 stands between equal elements of 'attention_mask') did not hold, first for row 4" if side == "middle" else None
+                test.batch(f"padding on the {side}", side != "middle", reason, input_ids=ids, attention_mask=real.astype(np.int64), labels=labels)
+
+        # Whole rows, of which a window shows a part or all.
+        for form, options, remark in (("window", {}, "causal, 2 before, rows"), ("window on both sides", {}, "all columns, 2 before and 2 after, rows"),
+                                      ("window", {"masked": "-inf"}, "causal, 2 before, rows"), ("window", {"dropout": 0.3}, "causal, 2 before, rows"),
+                                      ("window on both sides", {"masked": "-10000", "dropout": 0.3}, "2 before and 2 after, rows")):
+            explained = test.compile(f"rows, {form}, {options}", windows(form, **options))
+            check(explained.count(remark) == 4, explained)
+            for rows, columns in ((5, 40), (3, 1), (1, 2), (4, 3), (2, 200)):
+                ids, labels = fill(rng, np.ones((rows, columns), bool), form)
+                labels[:, 0] = 7
+                test.batch(f"{rows} x {columns}", False, None, input_ids=ids, labels=labels)
 
         explained = test.compile("encoder and decoder", encoder_decoder())
         for mask in ("attention_mask", "decoder_attention_mask"):

@@ -7,7 +7,7 @@
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Formulas/InputTests.h"
-#include "trainc/Support/Obstacle.h"
+#include "trainc/Formulas/Windows.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -53,30 +53,31 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
                                : PaddingMask::other(input, value);
     return Candidate{mask, named, binary, documents, above};
   };
+  SmallVector<Candidate> candidates;
   // The mask is known; inputs beside it may number the documents of a row.
-  if (tokens.byMask) {
-    SmallVector<Candidate> candidates;
+  if (tokens.byMask || tokens.padValue) {
     for (BlockArgument argument : forward.getArguments()) {
       unsigned number = argument.getArgNumber();
-      if (argument == tokens.mask || getArgRole(forward, number) != "input" ||
-          getDims(argument) != getDims(tokens.input) ||
+      if (argument == tokens.mask || argument == tokens.input ||
+          getArgRole(forward, number) != "input" || getDims(argument) != getDims(tokens.input) ||
           !isa<IntegerType>(getElementType(argument)) || padding.labels.contains(number) ||
           getElementType(argument).isInteger(1) || !comparesWithItself(argument))
         continue;
       std::optional<Candidate> documents = make(argument, 0, /*named=*/true);
       if (!documents->areDocuments)
         continue;
-      documents->mask.beside = tokens.mask;
+      if (tokens.byMask)
+        documents->mask.beside = tokens.mask;
       candidates.push_back(*documents);
     }
-    candidates.push_back(*make(tokens.mask, 0, /*named=*/true));
+    candidates.push_back(tokens.byMask
+                             ? *make(tokens.mask, 0, /*named=*/true)
+                             : Candidate{PaddingMask::other(tokens.input, *tokens.padValue),
+                                         /*isNamed=*/true});
     return candidates;
   }
-  if (tokens.padValue)
-    return {{PaddingMask::other(tokens.input, *tokens.padValue), /*isNamed=*/true}};
   // Any integers that the model compares with one number, or with each other: it may be the mask,
   // or numbers of documents.
-  SmallVector<Candidate> candidates;
   for (BlockArgument argument : forward.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (getArgRole(forward, number) != "input" || getDims(argument) != getDims(tokens.input) ||
@@ -222,6 +223,9 @@ private:
       add("above", {maskField, paddingField});
     if (candidate.areDocuments)
       add("contiguous", {maskField, paddingField});
+    // For `raise-attention`, whose windows count places: tokens stay as far apart as they were.
+    if ((candidate.isBinary || candidate.areDocuments) && hasWindow(forward))
+      add("unbroken", {maskField, paddingField});
     auto addFixed = [&](NamedAttribute mask, StringRef input, int64_t shift, int64_t value) {
       add("fixed_where_padded",
           {mask, paddingField, builder.getNamedAttr("input", builder.getStringAttr(input)),

@@ -49,46 +49,81 @@ static CoordinateView operandView(const CoordinateView &view, unsigned operand) 
 }
 
 //===----------------------------------------------------------------------===//
-// The causal mask
+// Bounds on columns
 //===----------------------------------------------------------------------===//
 
-namespace {
 /// constant + sum of factors[c] * coordinate c
-struct Affine {
+struct trainc::AffineDistance {
   DimAttr constant;
   std::array<int64_t, 4> factors{};
-};
-} // namespace
 
-static std::optional<Affine> getAffine(const CoordinateView &view) {
-  std::optional<AffineInteger> affine = AffineIntegers().get(view.value);
-  if (!affine)
-    return std::nullopt;
-  Affine result{affine->constant, {}};
-  for (auto [factor, axis] : llvm::zip_equal(affine->factors, view.axes)) {
-    std::optional<int64_t> number = factor.getConstant();
-    if (!number)
-      return std::nullopt;
-    if (axis >= 0)
-      result.factors[axis] += *number;
+  AffineDistance plus(const AffineDistance &other, int64_t times) const {
+    AffineDistance sum = *this;
+    sum.constant = constant + other.constant * DimAttr::constant(constant.getContext(), times);
+    for (auto [factor, added] : llvm::zip(sum.factors, other.factors))
+      factor += times * added;
+    return sum;
   }
-  return result;
+};
+
+/// `input`: a value [batch, positions] whose elements stand for the coordinate of their position.
+static std::optional<AffineDistance> getAffine(const CoordinateView &view, Value input) {
+  Operation *def = view.value.getDefiningOp();
+  if (std::optional<AffineInteger> affine = AffineIntegers().get(view.value)) {
+    // Coordinates are another number than the elements that stand for them.
+    if (input && !affine->isUniform())
+      return std::nullopt;
+    AffineDistance result{affine->constant};
+    for (auto [factor, axis] : llvm::zip_equal(affine->factors, view.axes)) {
+      std::optional<int64_t> number = factor.getConstant();
+      if (!number)
+        return std::nullopt;
+      if (axis >= 0)
+        result.factors[axis] += *number;
+    }
+    return result;
+  }
+  if (!input)
+    return std::nullopt;
+  if (view.value == input) {
+    const int axis = view.axes.size() == 2 && view.axes[0] == 0 ? view.axes[1] : -1;
+    if (axis != kRow && axis != kColumn)
+      return std::nullopt;
+    AffineDistance result{DimAttr::constant(input.getContext(), 0)};
+    result.factors[axis] = 1;
+    return result;
+  }
+  auto type = dyn_cast<IntegerType>(getElementType(view.value));
+  if (!isa_and_nonnull<CastOp, AddOp, SubOp>(def) || !type || type.getWidth() < 32)
+    return std::nullopt;
+  // The same number as another integer.
+  if (isa<CastOp>(def))
+    return getAffine(operandView(view, 0), input);
+  std::optional<AffineDistance> lhs = getAffine(operandView(view, 0), input),
+                                rhs = getAffine(operandView(view, 1), input);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  return lhs->plus(*rhs, isa<AddOp>(def) ? 1 : -1);
 }
 
-/// A constant triangle, cut to size: element (row, column) says column <= row.
-static bool isLowerTriangle(CoordinateView view) {
+/// What a constant of booleans, cut to size, shows: element (row, column) says that the column is
+/// at most `before` before the row and `after` after it. Bounds that reach over all of it are none.
+struct ConstantBand {
+  std::optional<int64_t> before, after;
+};
+static std::optional<ConstantBand> getConstantBand(CoordinateView view) {
   if (auto slice = view.value.getDefiningOp<SliceOp>()) {
     auto isZero = [](DimAttr start) { return start.isConstant(0); };
     auto isOne = [](int64_t step) { return step == 1; };
     if (!llvm::all_of(slice.getStarts().getDims(), isZero) ||
         !llvm::all_of(slice.getSteps(), isOne))
-      return false;
+      return std::nullopt;
     view.value = slice.getOperand();
   }
   DenseElementsAttr values;
   if (!view.value.getDefiningOp() || !matchPattern(view.value, m_Constant(&values)) ||
       !values.getElementType().isInteger(1))
-    return false;
+    return std::nullopt;
   int64_t row = -1, column = -1;
   for (auto [axis, coordinate] : llvm::enumerate(view.axes)) {
     if (coordinate == kRow)
@@ -96,63 +131,96 @@ static bool isLowerTriangle(CoordinateView view) {
     else if (coordinate == kColumn)
       column = axis;
     else if (values.getType().getDimSize(axis) != 1)
-      return false;
+      return std::nullopt;
   }
   if (row < 0 || column < 0)
+    return std::nullopt;
+  const int64_t rows = values.getType().getDimSize(row),
+                columns = values.getType().getDimSize(column);
+  SmallVector<bool> flat(values.getValues<bool>());
+  auto at = [&](int64_t i, int64_t j) {
+    return flat[row < column ? i * columns + j : j * rows + i];
+  };
+  // As far as the first row and the first column see.
+  int64_t after = 0, before = 0;
+  while (after < columns && at(0, after))
+    ++after;
+  while (before < rows && at(before, 0))
+    ++before;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      if (at(i, j) != (j - i < after && i - j < before))
+        return std::nullopt;
+  if (flat.empty() || !flat.front())
+    return std::nullopt;
+  auto bound = [](int64_t count, int64_t size) {
+    return count < size ? std::optional(count - 1) : std::nullopt;
+  };
+  return ConstantBand{bound(before, rows), bound(after, columns)};
+}
+
+static void tighten(std::optional<int64_t> &bound, std::optional<int64_t> other) {
+  if (other)
+    bound = std::min(*other, bound.value_or(*other));
+}
+
+/// That `distance` is at most 0.
+bool AttentionMask::takeBound(const AffineDistance &distance, bool ofCoordinates) {
+  using Factors = std::array<int64_t, 4>;
+  const bool isSquare = dims[kRow] == dims[kColumn];
+  const Factors &factors = distance.factors;
+  if (factors == Factors{0, 0, -1, 1} && distance.constant == dims[kRow] - dims[kColumn])
+    return causal = true;
+  std::optional<int64_t> constant = distance.constant.getConstant();
+  if (!constant || *constant > 0)
     return false;
-  int64_t rows = values.getType().getDimSize(row), columns = values.getType().getDimSize(column);
-  int64_t index = 0;
-  for (bool value : values.getValues<bool>()) {
-    int64_t i = row < column ? index / columns : index % rows;
-    int64_t j = row < column ? index % columns : index / rows;
-    if (value != (j <= i))
-      return false;
-    ++index;
-  }
+  // Coordinates are not negative.
+  if (llvm::all_of(factors,
+                   [&](int64_t factor) { return ofCoordinates ? factor <= 0 : factor == 0; }))
+    return true;
+  if (!isSquare || (factors != Factors{0, 0, -1, 1} && factors != Factors{0, 0, 1, -1}))
+    return false;
+  tighten(factors[kRow] < 0 ? after : before, -*constant);
   return true;
 }
 
-bool AttentionMask::isCausalCondition(const CoordinateView &view, bool negated) const {
-  Operation *def = view.value.getDefiningOp();
-  if (!negated && dims[kRow] == dims[kColumn] && isLowerTriangle(view))
-    return true;
-  auto compare = dyn_cast_or_null<CompareOp>(def);
+bool AttentionMask::takeBounds(const CoordinateView &view, bool negated, Value input) {
+  if (!negated && !input && dims[kRow] == dims[kColumn])
+    if (std::optional<ConstantBand> band = getConstantBand(view)) {
+      tighten(before, band->before);
+      tighten(after, band->after);
+      return true;
+    }
+  auto compare = view.value.getDefiningOp<CompareOp>();
   if (!compare)
     return false;
-  std::optional<Affine> lhs = getAffine(operandView(view, 0)),
-                        rhs = getAffine(operandView(view, 1));
-  if (!lhs || !rhs)
-    return false;
+  using enum ComparePredicate;
   ComparePredicate predicate = compare.getPredicate();
-  if (negated)
-    switch (predicate) {
-    case ComparePredicate::lt:
-      predicate = ComparePredicate::ge;
-      break;
-    case ComparePredicate::le:
-      predicate = ComparePredicate::gt;
-      break;
-    case ComparePredicate::gt:
-      predicate = ComparePredicate::le;
-      break;
-    case ComparePredicate::ge:
-      predicate = ComparePredicate::lt;
-      break;
-    default:
-      return false;
-    }
-  // As small - large <= 0; integers, so that "less" is one less.
-  bool swap = predicate == ComparePredicate::gt || predicate == ComparePredicate::ge;
-  bool strict = predicate == ComparePredicate::lt || predicate == ComparePredicate::gt;
-  if (predicate == ComparePredicate::eq || predicate == ComparePredicate::ne)
+  if (predicate == eq || predicate == ne)
     return false;
-  const Affine &small = swap ? *rhs : *lhs, &large = swap ? *lhs : *rhs;
-  std::array<int64_t, 4> factors;
-  for (int c = 0; c < 4; ++c)
-    factors[c] = small.factors[c] - large.factors[c];
-  DimAttr constant =
-      small.constant - large.constant + DimAttr::constant(def->getContext(), strict ? 1 : 0);
-  return factors == std::array<int64_t, 4>{0, 0, -1, 1} && constant == dims[kRow] - dims[kColumn];
+  if (negated)
+    predicate = predicate == lt ? ge : predicate == le ? gt : predicate == gt ? le : lt;
+  // As small - large <= 0; integers, so that "less" is one less.
+  const bool swap = predicate == gt || predicate == ge;
+  const bool strict = predicate == lt || predicate == gt;
+  const CoordinateView small = operandView(view, swap), large = operandView(view, !swap);
+  std::optional<AffineDistance> limit = getAffine(large, input);
+  if (!limit)
+    return false;
+  const AffineDistance one{DimAttr::constant(view.value.getContext(), strict ? 1 : 0)};
+  const AffineDistance rest = one.plus(*limit, -1);
+  // A maximum, as which integers have their absolute values, is at most what both are.
+  SmallVector<CoordinateView, 2> parts = {small};
+  if (small.value.getDefiningOp<MaxOp>())
+    parts = {operandView(small, 0), operandView(small, 1)};
+  AttentionMask all = *this;
+  for (const CoordinateView &part : parts) {
+    std::optional<AffineDistance> distance = getAffine(part, input);
+    if (!distance || !all.takeBound(rest.plus(*distance, 1), !input))
+      return false;
+  }
+  causal = all.causal, before = all.before, after = all.after;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,9 +307,7 @@ void AttentionMask::add(CoordinateView view, bool negated) {
     if (ifTrue || ifFalse)
       return add(tested->condition, ifFalse);
   }
-  if (isCausalCondition(view, negated))
-    causal = true;
-  else
+  if (!takeBounds(view, negated, /*input=*/Value()))
     conditions.push_back({view, negated});
 }
 
@@ -310,8 +376,6 @@ namespace {
 struct ElementTest {
   Value value;
   ComparePredicate predicate;
-  /// Whether the left side is that at the row.
-  bool rowFirst;
 };
 } // namespace
 
@@ -329,7 +393,7 @@ static std::optional<ElementTest> getElementTest(const CoordinateView &view) {
   }
   if (std::minmax(sides[0].axes[1], sides[1].axes[1]) != std::minmax(kRow, kColumn))
     return std::nullopt;
-  return ElementTest{sides[0].value, compare.getPredicate(), sides[0].axes[1] == kRow};
+  return ElementTest{sides[0].value, compare.getPredicate()};
 }
 
 /// Whether a condition says that the elements are equal.
@@ -354,18 +418,9 @@ Value AttentionMask::findSameElement() const {
   return {};
 }
 
-void AttentionMask::takeOrder(Value input) {
+void AttentionMask::takeDistances(Value input) {
   llvm::erase_if(conditions, [&](const Condition &condition) {
-    std::optional<ElementTest> test = getElementTest(condition.view);
-    if (!test || test->value != input)
-      return false;
-    // column <= row, or not column > row
-    using enum ComparePredicate;
-    const ComparePredicate wanted = condition.negated ? test->rowFirst ? lt : gt
-                                    : test->rowFirst  ? ge
-                                                      : le;
-    causal |= test->predicate == wanted;
-    return test->predicate == wanted;
+    return takeBounds(condition.view, condition.negated, input);
   });
 }
 
@@ -373,10 +428,10 @@ void AttentionMask::takeOrder(Value input) {
 // Building what is left
 //===----------------------------------------------------------------------===//
 
-SmallVector<DimAttr> AttentionMask::getDims(bool withCausal) const {
+SmallVector<DimAttr> AttentionMask::getDims(bool withBounds) const {
   SmallVector<DimAttr> shape(4, DimAttr::constant(dims[0].getContext(), 1));
   shape[kColumn] = dims[kColumn];
-  if (withCausal && causal)
+  if (withBounds && (isCausal() || hasWindow()))
     shape[kRow] = dims[kRow];
   auto join = [&](const CoordinateView &view) {
     for (int axis : view.axes)
@@ -429,7 +484,7 @@ Value AttentionMask::buildSum(TrainBuilder &tb, ArrayRef<DimAttr> shape, double 
 }
 
 Value AttentionMask::buildBias(TrainBuilder &tb, double least) const {
-  SmallVector<DimAttr> shape = getDims(/*withCausal=*/false);
+  SmallVector<DimAttr> shape = getDims(/*withBounds=*/false);
   Value sum = buildSum(tb, shape, least), visible = buildConditions(tb, shape);
   if (!visible)
     return sum;
@@ -439,14 +494,21 @@ Value AttentionMask::buildBias(TrainBuilder &tb, double least) const {
 }
 
 Value AttentionMask::buildDeadRows(TrainBuilder &tb) const {
-  SmallVector<DimAttr> shape = getDims(/*withCausal=*/true);
+  SmallVector<DimAttr> shape = getDims(/*withBounds=*/true);
   Value visible = buildConditions(tb, shape);
   auto andAlso = [&](Value value) { visible = visible ? tb.logicalAnd(visible, value) : value; };
-  if (causal) {
+  if (isCausal() || hasWindow()) {
     Type i64 = tb.b().getI64Type();
     Value column = tb.iota(shape, i64, kColumn), row = tb.iota(shape, i64, kRow);
     Value shift = tb.splat(tb.dim(dims[kColumn] - dims[kRow], i64), row);
-    andAlso(tb.compare("le", column, tb.add(row, shift)));
+    Value own = tb.add(row, shift);
+    auto seen = [&](StringRef predicate, int64_t columns) {
+      andAlso(tb.compare(predicate, column, tb.add(own, tb.scalarLike(own, double(columns)))));
+    };
+    if (isCausal() || after)
+      seen("le", isCausal() ? 0 : *after);
+    if (before)
+      seen("ge", -*before);
   }
   if (Value sum = buildSum(tb, shape, -kInfinity))
     andAlso(tb.compare("ne", sum, tb.scalarLike(sum, -kInfinity)));

@@ -15,6 +15,8 @@ struct CoordinateView {
   llvm::SmallVector<int> axes;
 };
 
+struct AffineDistance;
+
 class AttentionMask {
 public:
   /// `dims`: sizes of the scores' four coordinates.
@@ -42,12 +44,16 @@ public:
   /// A value [batch, positions] whose elements at row and column have to be equal; null if the mask
   /// has no such condition.
   mlir::Value findSameElement() const;
-  /// Takes conditions that the column's element of `input` [batch, positions] is at most that of
-  /// the row for the order of rows and columns; for inputs whose elements have that order.
-  void takeOrder(mlir::Value input);
+  /// Takes conditions on how far the column's element of `input` [batch, positions] is from that of
+  /// the row for bounds on columns; for inputs whose elements go up by one from column to column.
+  void takeDistances(mlir::Value input);
 
   /// The row of the same number is the last column that is seen.
-  bool isCausal() const { return causal; }
+  bool isCausal() const { return causal || after == 0; }
+  /// How many columns before and after its own a row sees; null: all, or those of a causal mask.
+  std::optional<int64_t> getBefore() const { return before; }
+  std::optional<int64_t> getAfter() const { return isCausal() ? std::nullopt : after; }
+  bool hasWindow() const { return getBefore() || getAfter(); }
   bool isEmpty() const { return conditions.empty() && biases.empty(); }
   /// Whether rows that see nothing may have the model's own value of this kind: all -inf, or all
   /// the least float.
@@ -72,9 +78,12 @@ private:
     mlir::Value bias;
   };
   void add(CoordinateView view, bool negated);
-  bool isCausalCondition(const CoordinateView &view, bool negated) const;
+  /// Takes a condition for bounds on columns, if it says nothing else. `input`: elements that stand
+  /// for coordinates, or null.
+  bool takeBounds(const CoordinateView &view, bool negated, mlir::Value input);
+  bool takeBound(const AffineDistance &distance, bool ofCoordinates);
   /// Sizes of the coordinates that the mask depends on, 1 for the others.
-  llvm::SmallVector<train::DimAttr> getDims(bool withCausal) const;
+  llvm::SmallVector<train::DimAttr> getDims(bool withBounds) const;
   mlir::Value buildConditions(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape) const;
   mlir::Value buildSum(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape,
                        double least) const;
@@ -84,6 +93,7 @@ private:
   llvm::SmallVector<WeakCondition> weak;
   llvm::SmallVector<CoordinateView> biases;
   bool causal = false, infinite = false, finite = false;
+  std::optional<int64_t> before, after;
 };
 
 } // namespace trainc

@@ -38,9 +38,10 @@ struct Parts {
   double scale = 1;
   /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
-  Obstacle noSegments = "it is not of packed tokens";
+  std::string noSegments = "it is not of packed tokens";
+  /// Whether it is of whole rows or documents in them, whatever the batch.
   /// Whether its mask is of documents that positions tell apart.
-  bool ofSequences = false;
+  bool ofRows = false;
   /// Why a mask fits in rows only that see something.
   Obstacle weakMasks;
 };
@@ -96,7 +97,7 @@ private:
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
       return;
     findSegments(parts);
-    if (onlySequences && !parts.ofSequences)
+    if (onlySequences && !parts.ofRows)
       return;
     if (masks.empty() && !parts.segments)
       masks = parts.weakMasks;
@@ -233,7 +234,7 @@ private:
     auto [q, k, v, scale] = getOperands(tb, parts);
     std::optional<TokenSegments> segments = TokenSegments::find(q, k, v, parts.output.getResult());
     if (!segments) {
-      if (findSequenceSegments(parts, q, k))
+      if (findSequenceSegments(parts, q, k) || findRowSegments(parts, q))
         return;
       if (TokenSegments::joinsSequences(q, k))
         parts.noSegments = "its rows are tokens of another sequence than its columns";
@@ -245,14 +246,12 @@ private:
     mask.assume([&](Value value) { return segments->valueAtTokens(value); });
     if (Value documents = segments->getDocuments(); documents && mask.takeSameElement(documents)) {
       segments->splitDocuments();
-      if (parts.dropout && (onlySegments || exactDropout)) {
-        parts.noSegments = "it has dropout, whose mask is a sample's and not a document's";
-        return;
-      }
     }
-    if (!mask.isEmpty()) {
+    const bool isNear = !mask.hasWindow() || segments->keepDistances();
+    if (!mask.isEmpty() || !isNear) {
       parts.weakMasks.clear();
-      parts.noSegments = "more than the order of tokens masks it";
+      parts.noSegments = isNear ? "more than the order of tokens masks it"
+                                : "its window counts positions, and padding may lie between tokens";
       return;
     }
     parts.mask = mask;
@@ -271,14 +270,23 @@ private:
     if (!segments)
       return false;
     mask.takeSameElement(numbers);
-    mask.takeOrder(positions);
-    parts.ofSequences = true;
-    if (parts.dropout && (onlySegments || exactDropout))
-      parts.noSegments = "it has dropout, whose mask is a sample's and not a document's";
-    else if (!mask.isEmpty())
+    mask.takeDistances(positions);
+    parts.ofRows = true;
+    if (!mask.isEmpty())
       parts.noSegments = "more than documents and the order of tokens masks it";
     else
       parts.segments = segments, parts.mask = mask, parts.weakMasks.clear();
+    return true;
+  }
+  /// Whether nothing but a window masks it: where attention of segments is the only one, it skips
+  /// what the window hides.
+  bool findRowSegments(Parts &parts, Value q) {
+    AttentionMask mask = parts.mask;
+    mask.useWeakConditions();
+    if (!onlySegments || !mask.isEmpty() || !mask.hasWindow())
+      return false;
+    parts.ofRows = true;
+    parts.segments = TokenSegments::ofRows(q), parts.mask = mask, parts.weakMasks.clear();
     return true;
   }
 
@@ -385,6 +393,15 @@ private:
     return grouped ? broadcast.getOperand() : value;
   }
 
+  static std::string describeWindow(const AttentionMask &mask) {
+    std::string text;
+    for (auto [columns, where] :
+         {std::pair{mask.getBefore(), "before"}, {mask.getAfter(), "after"}})
+      if (columns)
+        text += (text.empty() ? ", " : " and ") + std::to_string(*columns) + " " + where;
+    return text;
+  }
+
   /// The random numbers' key and offset.
   static Value buildSeed(TrainBuilder &tb, Value key) {
     Value offset = tb.full({tb.dimAttr(1)}, tb.b().getI64Type(), 0);
@@ -435,9 +452,13 @@ private:
       if (seed)
         positions = parts.segments->buildPositions(tb);
     }
-    auto attention = AttentionOp::create(builder, output.getLoc(), getTensorType(dims, low), stats,
-                                         q, keys, values, bias, seed, offsets, positions,
-                                         APFloat(scale), ratio, parts.mask.isCausal(), longest);
+    auto bound = [&](std::optional<int64_t> columns) {
+      return columns ? builder.getI64IntegerAttr(*columns) : IntegerAttr();
+    };
+    auto attention = AttentionOp::create(
+        builder, output.getLoc(), getTensorType(dims, low), stats, q, keys, values, bias, seed,
+        offsets, positions, APFloat(scale), ratio, parts.mask.isCausal(), longest,
+        bound(parts.mask.getBefore()), bound(parts.mask.getAfter()));
     Value result = attention.getResult();
     if (parts.segments) {
       // In the model's type: packed again further on, both meet and are gone.
@@ -449,12 +470,14 @@ private:
     }
     result = tb.reshape(result, getDims(output.getResult()));
     remark::passed(output.getLoc(), options("Raised"))
-        << remark::add("attention of {0}: {1}{2}{3}{4}{5}", describeOp(parts.softmax),
-                       parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
+        << remark::add("attention of {0}: {1}{2}{3}{4}{5}{6}", describeOp(parts.softmax),
+                       parts.mask.isCausal() ? "causal" : "all columns", describeWindow(parts.mask),
+                       bias ? ", bias" : "",
                        seed ? onlySegments ? ", dropout" : ", dropout with the library's mask" : "",
                        grouped ? ", heads in groups" : "",
                        !parts.segments                  ? ""
                        : parts.segments->areDocuments() ? ", packed documents"
+                       : parts.segments->isWhole()      ? ", rows"
                                                         : ", packed tokens");
     if (isLow || parts.segments)
       output.getResult().replaceAllUsesWith(result);
@@ -472,7 +495,8 @@ private:
     bool zeros = mask.mayBeInfinite() && parts.softmax.getGuarded();
     // All weights are equal where the least float of f32 absorbs the scores. So they are here, but
     // not over the same columns, and not in the small range of f16.
-    bool mean = mask.isFinite() && (mask.isCausal() || getElementType(result).isF16());
+    bool mean =
+        mask.isFinite() && (mask.isCausal() || mask.hasWindow() || getElementType(result).isF16());
     if (!zeros && !mean)
       return result;
     // Rows in front of heads, as most models go on: both transposes are free.

@@ -16,7 +16,8 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
 
     A mask is added (a float, 0 where a column is visible) or selects (a boolean, the other side -inf or the
     least float). It is taken apart into what all must hold. "column <= row + columns - rows", made of
-    coordinates or a constant triangle, becomes the op's `causal`; the rest becomes its `bias`, computed once
+    coordinates or a constant triangle, becomes the op's `causal`; "row - column < 512" or "abs(row - column) <= 64"
+    or a constant band becomes its window (`before`, `after`); the rest becomes its `bias`, computed once
     at the smallest shape that it depends on, with the low type's least finite value for -inf. So no row is
     all -inf in the library, and where the model's own value of a fully masked row differs, it is put back:
     zeros for a guarded softmax, the mean of v for a mask of the least float. Two things differ there: a row
@@ -42,14 +43,16 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
 
     Where q, k and v are tokens that `eliminate-padding` put back into a rectangle, and the result is packed again,
     the op runs on the packed tokens, a segment a sample (`train.attention` with `offsets`), if no mask is left for
-    tokens but a causal one; a segment a document, if tokens see those with the same number in the input that tells
+    tokens but a causal one or a window (which counts places: `train.conditions` has to have it that no padding lies
+    between tokens); a segment a document, if tokens see those with the same number in the input that tells
     padding, and `train.conditions` has it that each document is in one piece. `segments` is for targets that have no
     other fused attention: it raises these only, in f32.
 
     Where tokens see only those of the same number, and the numbers count how often positions begin anew (`cumsum(diff(positions)
     != 1)`), rows are documents behind each other already: the op runs on all tokens, a segment a document, without a variant.
     `train.symbol`s have to count the `sequences` of the positions, which `eliminate-padding` sees to. That the column's position is at most
-    the row's is the order of columns then. `sequences` raises these only, on targets that have no other fused attention.
+    the row's is the order of columns then, and how far they are apart is how far columns are. `sequences` raises these only, and
+    attention that nothing but a window masks (each row is a segment then), on targets that have no other fused attention.
 
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
     weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or

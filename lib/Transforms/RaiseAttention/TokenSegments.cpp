@@ -81,9 +81,11 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
     StringRef kind = condition.getAs<StringAttr>("kind").getValue();
     if (kind == "binary" && condition.getAs<StringAttr>("input") == name)
       found.binary = true;
-    if ((kind == "contiguous" || kind == "above") && condition.getAs<StringAttr>("mask") == name &&
-        condition.getAs<IntegerAttr>("padding").getInt() == int64_t(*padding))
-      (kind == "above" ? found.above : found.documents) = true;
+    for (auto [wanted, fact] : {std::pair{"contiguous", &found.documents},
+                                {"above", &found.above},
+                                {"unbroken", &found.unbroken}})
+      *fact |= kind == wanted && condition.getAs<StringAttr>("mask") == name &&
+               condition.getAs<IntegerAttr>("padding").getInt() == int64_t(*padding);
   }
   // Where another mask is 0, so is this one: elsewhere that one is 1.
   for (auto condition : conditions.getAsRange<DictionaryAttr>()) {
@@ -134,6 +136,13 @@ std::optional<TokenSegments> TokenSegments::ofSequences(Value q, Value k, Value 
   found.longestDocument = *longest;
   found.documents = found.split = true;
   return found;
+}
+
+TokenSegments TokenSegments::ofRows(Value q) {
+  TokenSegments rows;
+  rows.samples = getDim(q, 0);
+  rows.positions = getDim(q, 2);
+  return rows;
 }
 
 bool TokenSegments::joinsSequences(Value q, Value k) {
@@ -323,6 +332,11 @@ Value TokenSegments::buildDocumentLengths(TrainBuilder &tb) const {
 }
 
 Value TokenSegments::buildOffsets(TrainBuilder &tb) const {
+  if (isWhole() && !split) {
+    Value number = tb.iota({samples + tb.dimAttr(1)}, tb.b().getI32Type(), 0);
+    Value length = tb.cast(tb.dim(positions, tb.b().getI64Type()), tb.b().getI32Type());
+    return tb.mul(number, tb.splat(length, number));
+  }
   Value lengths = split ? buildDocumentLengths(tb) : buildLengths(tb);
   Value zero = tb.full({tb.dimAttr(1)}, tb.b().getI32Type(), 0);
   return tb.concat({zero, buildRunningSum(tb, lengths)}, 0);
@@ -331,5 +345,8 @@ Value TokenSegments::buildOffsets(TrainBuilder &tb) const {
 Value TokenSegments::buildPositions(TrainBuilder &tb) const {
   Type i64 = tb.b().getI64Type();
   Value row = tb.cast(buildRows(tb), i64), length = tb.splat(tb.dim(positions, i64), row);
-  return tb.cast(tb.sub(row, tb.mul(tb.div(row, length), length)), tb.b().getI32Type());
+  Value sample = tb.div(row, length), position = tb.sub(row, tb.mul(sample, length));
+  const SmallVector<DimAttr> dims = {tb.dimAttr(1), getDim(row, 0)};
+  return tb.cast(tb.concat({tb.reshape(sample, dims), tb.reshape(position, dims)}, 0),
+                 tb.b().getI32Type());
 }

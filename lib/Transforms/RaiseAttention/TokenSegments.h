@@ -22,6 +22,9 @@ public:
   static std::optional<TokenSegments> ofSequences(mlir::Value q, mlir::Value k, mlir::Value numbers,
                                                   mlir::BlockArgument positions);
 
+  /// The same of whole rows, each a segment of its own.
+  static TokenSegments ofRows(mlir::Value q);
+
   /// Whether rows and columns are tokens of two sequences, one of them at least packed.
   static bool joinsSequences(mlir::Value q, mlir::Value k);
 
@@ -41,9 +44,11 @@ public:
   /// Segments are documents from now on.
   void splitDocuments() { split = true; }
   bool areDocuments() const { return split; }
+  /// Whether tokens of a segment are as far apart as they were in the rectangle.
+  bool keepDistances() const { return isWhole() || unbroken; }
   /// Where each segment's tokens begin, and where the last ends: i32 [segments + 1].
   mlir::Value buildOffsets(train::TrainBuilder &tb) const;
-  /// Where each token was in its sample: i32 [tokens].
+  /// Which sample each token was in, and where in it: i32 [2, tokens].
   mlir::Value buildPositions(train::TrainBuilder &tb) const;
   train::DimAttr getLongest() const { return split ? longestDocument : positions; }
 
@@ -65,6 +70,8 @@ private:
   bool binary = false;
   /// Whether it is above `padding` at tokens.
   bool above = false;
+  /// Whether there is no padding within a segment.
+  bool unbroken = false;
   /// Another input that is 1 wherever this one is not `padding`.
   mlir::BlockArgument ones;
   /// Whether it numbers documents; how many there are, and how long.

@@ -18,8 +18,9 @@
 
 namespace trainrt {
 
-/// Version of the program format that this runtime reads: 2 gives all commands operands and sizes.
-inline constexpr uint32_t programMajor = 2;
+/// Version of the program format that this runtime reads: 2 gives all commands operands and sizes,
+/// 3 attention its windows.
+inline constexpr uint32_t programMajor = 3;
 
 struct Expr {
   enum class Kind : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Max, Min };
@@ -93,7 +94,7 @@ struct NumberReport {
 
 /// What a batch must be like for a variant, see program.fbs.
 struct Condition {
-  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous, Above };
+  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous, Above, Unbroken };
   Kind kind = Kind::Binary;
   uint32_t mask = 0, input = 0; ///< where the kind has one
   int64_t padding = 0, shift = 0, value = 0, index = 0;

@@ -418,8 +418,9 @@ private:
         return bad(where, ".mask '", mask.name, "' has ", mask.shape.size(), " axes, not 2");
       if (condition.kind == Condition::Kind::RealAt ? condition.index < -2 : condition.shift < 0)
         return bad(where, " has a negative index or shift");
-      const bool ofNumbers =
-          condition.kind == Condition::Kind::Contiguous || condition.kind == Condition::Kind::Above;
+      const bool ofNumbers = condition.kind == Condition::Kind::Contiguous ||
+                             condition.kind == Condition::Kind::Above ||
+                             condition.kind == Condition::Kind::Unbroken;
       if (ofNumbers && isFloat(mask.dtype))
         return bad(where, ".mask '", mask.name, "' holds floats, not integers");
       if (condition.kind == Condition::Kind::FixedWherePadded &&

@@ -140,6 +140,21 @@ private:
     case Condition::Kind::Contiguous:
       findRuns(array, row, condition.padding, runs);
       return hasWholeRuns(runs);
+    case Condition::Kind::Unbroken:
+      // Behind padding another number goes on.
+      withValues(array, begin, columns, room, [&](const auto *values) {
+        std::remove_cvref_t<decltype(*values)> padding;
+        if (!asElement(condition.padding, padding))
+          return;
+        int64_t last = -1;
+        for (int64_t i = 0; i < columns && !bad; ++i) {
+          if (values[i] == padding)
+            continue;
+          bad = last >= 0 && last < i - 1 && values[last] == values[i];
+          last = i;
+        }
+      });
+      return !bad;
     // The input has the mask's shape (readConditions); element i + shift of it belongs to element i
     // of the mask.
     case Condition::Kind::FixedWherePadded:
@@ -208,7 +223,8 @@ const char *nameOf(Condition::Kind kind) {
          : kind == Condition::Kind::FixedWherePadded ? "fixed_where_padded"
          : kind == Condition::Kind::RealAt           ? "real_at"
          : kind == Condition::Kind::Contiguous       ? "contiguous"
-                                                     : "above";
+         : kind == Condition::Kind::Above            ? "above"
+                                                     : "unbroken";
 }
 
 std::string describe(const Program &program, const Condition &condition) {
@@ -224,6 +240,9 @@ std::string describe(const Program &program, const Condition &condition) {
   case Condition::Kind::Above:
     return text + quoted(condition.mask) + " is nowhere below " +
            std::to_string(condition.padding) + ")";
+  case Condition::Kind::Unbroken:
+    return text + "no " + std::to_string(condition.padding) + " stands between equal elements of " +
+           quoted(condition.mask) + ")";
   case Condition::Kind::Contiguous:
     return text + "equal elements of " + quoted(condition.mask) + " lie next to each other, " +
            std::to_string(condition.padding) + " left out)";

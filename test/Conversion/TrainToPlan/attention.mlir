@@ -22,16 +22,16 @@
 func.func @step(
     %x: tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>> {train.role = "input", train.name = "x"},
     %offsets: tensor<?xi32, #train.dims<batch + 1>> {train.role = "input", train.name = "offsets"},
-    %positions: tensor<?xi32, #train.dims<rows>> {train.role = "input", train.name = "positions"},
+    %positions: tensor<2x?xi32, #train.dims<2, rows>> {train.role = "input", train.name = "positions"},
     %seed: tensor<2xi64> {train.role = "input", train.name = "seed"})
     -> (tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>> {train.role = "output", train.name = "o"},
         tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>> {train.role = "output", train.name = "dq"}) {
   %q = train.transpose %x permutation = [0, 2, 1, 3] : tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>> -> tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>
   %o, %stats = train.attention %q, %q, %q seed %seed segments %offsets longest <longest> positions %positions causal {scale = 0.25 : f64, dropout = 0.1 : f64}
-    : (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<2xi64>, tensor<?xi32, #train.dims<batch + 1>>, tensor<?xi32, #train.dims<rows>>)
+    : (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<2xi64>, tensor<?xi32, #train.dims<batch + 1>>, tensor<2x?xi32, #train.dims<2, rows>>)
     -> (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?xf32, #train.dims<1, 4, rows>>)
   %dq, %dk, %dv = train.attention_grad %q, %q, %q, %o, %stats, %o seed %seed segments %offsets longest <longest> positions %positions causal {scale = 0.25 : f64, dropout = 0.1 : f64}
-    : (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?xf32, #train.dims<1, 4, rows>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<2xi64>, tensor<?xi32, #train.dims<batch + 1>>, tensor<?xi32, #train.dims<rows>>)
+    : (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?xf32, #train.dims<1, 4, rows>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<2xi64>, tensor<?xi32, #train.dims<batch + 1>>, tensor<2x?xi32, #train.dims<2, rows>>)
     -> (tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>, tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>>)
   %ot = train.transpose %o permutation = [0, 2, 1, 3] : tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>> -> tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>>
   %dqt = train.transpose %dq permutation = [0, 2, 1, 3] : tensor<1x4x?x16xf32, #train.dims<1, 4, rows, 16>> -> tensor<1x?x4x16xf32, #train.dims<1, rows, 4, 16>>
@@ -47,6 +47,18 @@ func.func @stats(
   %o, %stats = train.attention %q, %q, %q segments %offsets longest <8> {scale = 0.25 : f64, dropout = 0.0 : f64} : (tensor<1x4x8x16xf32>, tensor<1x4x8x16xf32>, tensor<1x4x8x16xf32>, tensor<3xi32>) -> (tensor<1x4x8x16xf32>, tensor<1x4x8xf32>)
   // expected-error@+1 {{reads the stats of an attention over segments, which only its gradient may read}}
   return %stats : tensor<1x4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: sym_name = "window"
+// CHECK: "plan.attention"
+// CHECK-SAME: after = 2 : i64, before = 3 : i64
+func.func @window(
+    %q: tensor<2x4x8x16xbf16> {train.role = "input", train.name = "q"})
+    -> (tensor<2x4x8x16xbf16> {train.role = "output", train.name = "o"}) {
+  %o, %stats = train.attention %q, %q, %q {before = 3 : i64, after = 2 : i64, scale = 0.25 : f64, dropout = 0.0 : f64} : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>)
+  return %o : tensor<2x4x8x16xbf16>
 }
 
 // -----

@@ -201,7 +201,7 @@ func.func @segments_bias(%q: tensor<1x2x6x8xf32>, %bias: tensor<1x1x1x6xf32>, %o
 // expected-note@+2 {{positions is argument 2 of @segments_positions, of type 'tensor<5xi32>'}}
 // expected-note@+1 {{q is argument 0 of @segments_positions, of type 'tensor<1x2x6x8xf32>'}}
 func.func @segments_positions(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi32>, %positions: tensor<5xi32>) {
-  // expected-error@+1 {{expected positions of i32 and shape [6], got 'tensor<5xi32>'}}
+  // expected-error@+1 {{expected positions of i32 and shape [2, 6], got 'tensor<5xi32>'}}
   %0:2 = train.attention %q, %q, %q segments %offsets longest <3> positions %positions {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi32>, tensor<5xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
   return
 }
@@ -271,6 +271,32 @@ func.func @attention_types(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xbf16>) {
 func.func @attention_stats(%q: tensor<1x2x6x8xbf16>) {
   // expected-error@+1 {{expected stats of element type 'f32', got 'bf16'}}
   %0:2 = train.attention %q, %q, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16>) -> (tensor<1x2x6x8xbf16>, tensor<1x2x6xbf16>)
+  return
+}
+
+// -----
+
+func.func @window_before(%q: tensor<1x2x6x8xf32>) {
+  // expected-error@+1 {{expected a window of no less than 0 columns before and after, got -1 and 2}}
+  %0:2 = train.attention %q, %q, %q {before = -1 : i64, after = 2 : i64, scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @window_causal(%q: tensor<1x2x6x8xf32>) {
+  // expected-error@+1 {{expected no window after a row with a causal mask, got 2}}
+  %0:2 = train.attention %q, %q, %q causal {after = 2 : i64, scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+2 {{q is argument 0 of @window_columns, of type 'tensor<1x2x6x8xf32>'}}
+// expected-note@+1 {{k is argument 1 of @window_columns, of type 'tensor<1x2x7x8xf32>'}}
+func.func @window_columns(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x7x8xf32>) {
+  // expected-error@+1 {{expected as many rows as columns with a window, got 6 and 7}}
+  %0:2 = train.attention %q, %k, %k causal {before = 2 : i64, scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
   return
 }
 

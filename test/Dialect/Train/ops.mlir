@@ -962,11 +962,21 @@ func.func @fusion(%arg0: tensor<2x3xf32>) {
 // Segments behind each other, with random numbers that know where rows stood.
 // CHECK-LABEL: func.func @attention_segments(
 func.func @attention_segments(%q: tensor<1x4x6x8xf32>, %k: tensor<1x2x6x8xf32>, %seed: tensor<2xi64>,
-                              %offsets: tensor<4xi32>, %positions: tensor<6xi32>) {
+                              %offsets: tensor<4xi32>, %positions: tensor<2x6xi32>) {
   // CHECK: %[[RESULT:.*]], %[[STATS:.*]] = train.attention %{{.*}}, %{{.*}}, %{{.*}} seed %{{.*}} segments %{{.*}} longest <3> positions %{{.*}} causal
-  %o, %stats = train.attention %q, %k, %k seed %seed segments %offsets longest <3> positions %positions causal {scale = 1.0 : f64, dropout = 0.5 : f64} : (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<2xi64>, tensor<4xi32>, tensor<6xi32>) -> (tensor<1x4x6x8xf32>, tensor<1x4x6xf32>)
+  %o, %stats = train.attention %q, %k, %k seed %seed segments %offsets longest <3> positions %positions causal {scale = 1.0 : f64, dropout = 0.5 : f64} : (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<2xi64>, tensor<4xi32>, tensor<2x6xi32>) -> (tensor<1x4x6x8xf32>, tensor<1x4x6xf32>)
   // CHECK: train.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %[[RESULT]], %[[STATS]], %[[RESULT]] seed %{{.*}} segments %{{.*}} longest <3> positions %{{.*}} causal
-  %0:3 = train.attention_grad %q, %k, %k, %o, %stats, %o seed %seed segments %offsets longest <3> positions %positions causal {scale = 1.0 : f64, dropout = 0.5 : f64} : (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6xf32>, tensor<1x4x6x8xf32>, tensor<2xi64>, tensor<4xi32>, tensor<6xi32>) -> (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>)
+  %0:3 = train.attention_grad %q, %k, %k, %o, %stats, %o seed %seed segments %offsets longest <3> positions %positions causal {scale = 1.0 : f64, dropout = 0.5 : f64} : (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6xf32>, tensor<1x4x6x8xf32>, tensor<2xi64>, tensor<4xi32>, tensor<2x6xi32>) -> (tensor<1x4x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>)
+  return
+}
+
+// Windows of columns around a row's own.
+// CHECK-LABEL: func.func @attention_windows(
+func.func @attention_windows(%q: tensor<2x4x6x8xf32>) {
+  // CHECK: %[[RESULT:.*]], %[[STATS:.*]] = train.attention {{.*}} causal {before = 3 : i64, dropout
+  %o, %stats = train.attention %q, %q, %q causal {before = 3 : i64, scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6xf32>)
+  // CHECK: train.attention_grad {{.*}} {after = 0 : i64, before = 3 : i64, dropout
+  %0:3 = train.attention_grad %q, %q, %q, %o, %stats, %o {before = 3 : i64, after = 0 : i64, scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6xf32>, tensor<2x4x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>)
   return
 }
 

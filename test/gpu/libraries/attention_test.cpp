@@ -31,6 +31,14 @@ struct Case {
   double dropout = 0;
   Strides strides = Strides::RowMajor;
   double scale = 0.125;
+  AttentionBand band;
+
+  /// The columns that row `i` sees, from the first to before the last.
+  int64_t first(int64_t i) const { return std::max<int64_t>(i - band.before, 0); }
+  int64_t last(int64_t i) const {
+    return causal ? std::min(keyRows, i + keyRows - queryRows + 1)
+                  : std::min(keyRows, i + band.after + 1);
+  }
 };
 
 /// A tensor [batch, heads, rows, columns] somewhere in an array.
@@ -116,6 +124,7 @@ struct Problem {
     result.scale = float(test.scale);
     result.dropout = float(test.dropout);
     result.causal = test.causal;
+    result.band = test.band;
     return result;
   }
 
@@ -173,9 +182,9 @@ struct Problem {
       for (int64_t h = 0; h < test.heads; ++h)
         for (int64_t i = 0; i < test.queryRows; ++i) {
           int64_t hk = h / group;
-          int64_t visible = test.causal ? std::min(keys, i + keys - test.queryRows + 1) : keys;
+          const int64_t first = test.first(i), visible = test.last(i);
           double highest = -INFINITY, sum = 0, dot = 0;
-          for (int64_t j = 0; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             double score = 0;
             for (int64_t c = 0; c < columns; ++c)
               score += q(b, h, i, c) * k(b, hk, j, c);
@@ -186,11 +195,11 @@ struct Problem {
             p[size_t(j)] = score;
             highest = std::max(highest, score);
           }
-          for (int64_t j = 0; j < visible; ++j)
+          for (int64_t j = first; j < visible; ++j)
             sum += p[size_t(j)] = std::exp(p[size_t(j)] - highest);
           size_t row = size_t((b * test.heads + h) * test.queryRows + i);
           result.stats[row] = highest + std::log(sum);
-          for (int64_t j = 0; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             double &probability = p[size_t(j)];
             probability /= sum;
             double factor = keep.empty() ? 1 : keep[row * size_t(keys) + size_t(j)] ? kept : 0;
@@ -203,7 +212,7 @@ struct Problem {
             dP[size_t(j)] = slope * factor;
             dot += probability * dP[size_t(j)];
           }
-          for (int64_t j = 0; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             double dS = p[size_t(j)] * (dP[size_t(j)] - dot) * test.scale;
             for (int64_t c = 0; c < columns; ++c) {
               result.dQ[dQ.at(b, h, i, c)] += dS * k(b, hk, j, c);
@@ -277,7 +286,7 @@ std::vector<bool> dropoutMask(Device &device, Problem &problem, const Plans &pla
       for (int64_t h = 0; h < test.heads; ++h)
         for (int64_t i = 0; i < test.queryRows; ++i)
           for (int64_t c = 0; c < test.columns && begin + c < test.keyRows; ++c) {
-            if (test.causal && begin + c > i + test.keyRows - test.queryRows)
+            if (begin + c < test.first(i) || begin + c >= test.last(i))
               continue;
             if (problem.hides(b, begin + c))
               continue;
@@ -415,6 +424,24 @@ std::vector<Case> cases() {
       test.dropout = 0.1, test.causal = causal;
       test.queryRows = test.keyRows = rows;
     }
+  for (bool causal : {false, true})
+    for (auto [before, after] : {std::pair{0, 0}, {31, 8}, {64, 64}, {130, 0}})
+      for (int64_t rows : {100, 384}) {
+        auto window = [&](const char *what) -> Case & {
+          Case &test =
+              add(("window of " + std::to_string(before) + " and " + std::to_string(after) + what +
+                   ", " + std::to_string(rows) + " rows" + (causal ? " causal" : ""))
+                      .c_str());
+          test.band = {before, after}, test.causal = causal;
+          test.queryRows = test.keyRows = rows;
+          return test;
+        };
+        window("");
+        window(" with bias").bias = Bias::Heads;
+        window(" with dropout").dropout = 0.1;
+        Case &grouped = window(" of 4 heads on 2");
+        grouped.heads = 4, grouped.kvHeads = 2;
+      }
   {
     Case &test = add("dropout with padding mask");
     test.dropout = 0.25, test.bias = Bias::Keys;

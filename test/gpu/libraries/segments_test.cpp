@@ -27,10 +27,16 @@ struct Case {
   DType dtype = DType::BF16;
   bool causal = false, packed = false;
   double dropout = 0;
+  AttentionBand band;
 
   int64_t used() const { return std::accumulate(lengths.begin(), lengths.end(), int64_t(0)); }
   int64_t rows() const { return used() + rest; }
   double scale() const { return float(1 / std::sqrt(double(columns))); }
+  /// Of the columns from `begin` to before `end`, those that row `i` sees.
+  int64_t first(int64_t i, int64_t begin) const { return std::max(begin, i - band.before); }
+  int64_t last(int64_t i, int64_t end) const {
+    return std::min(end, i + (causal ? 0 : band.after) + 1);
+  }
 };
 
 /// Rows behind the operands' own, which nothing may depend on or write: a tile of the library.
@@ -96,6 +102,7 @@ struct Problem {
     result.scale = float(test.scale());
     result.dropout = float(test.dropout);
     result.causal = test.causal;
+    result.band = test.band;
     result.segments = int64_t(test.lengths.size());
     result.longest = test.longest;
     return result;
@@ -129,18 +136,18 @@ struct Problem {
       const int64_t end = begin + length;
       for (int64_t h = 0; h < test.heads; ++h)
         for (int64_t i = begin; i < end; ++i) {
-          const int64_t hk = h / group, visible = test.causal ? i + 1 : end;
+          const int64_t hk = h / group, visible = test.last(i, end), first = test.first(i, begin);
           double highest = -INFINITY, sum = 0, dot = 0;
-          for (int64_t j = begin; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             double score = 0;
             for (int64_t c = 0; c < columns; ++c)
               score += q(i, h, c) * k(j, hk, c);
             p[size_t(j)] = score *= test.scale();
             highest = std::max(highest, score);
           }
-          for (int64_t j = begin; j < visible; ++j)
+          for (int64_t j = first; j < visible; ++j)
             sum += p[size_t(j)] = std::exp(p[size_t(j)] - highest);
-          for (int64_t j = begin; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             const double weight = p[size_t(j)] /= sum;
             const double factor = keep.empty()                                            ? 1
                                   : keep[size_t((h * test.rows() + i) * test.rows() + j)] ? kept
@@ -154,7 +161,7 @@ struct Problem {
             dP[size_t(j)] = slope * factor;
             dot += weight * dP[size_t(j)];
           }
-          for (int64_t j = begin; j < visible; ++j) {
+          for (int64_t j = first; j < visible; ++j) {
             const double dS = p[size_t(j)] * (dP[size_t(j)] - dot) * test.scale();
             for (int64_t c = 0; c < columns; ++c) {
               result.dQ[dQ.at(i, h, c)] += dS * k(j, hk, c);
@@ -248,7 +255,9 @@ std::vector<bool> dropoutMask(Device &device, Problem &problem, const AttentionP
     const std::vector<double> found = problem.o.array.fromDevice();
     forEach([&](int64_t begin, int64_t end, int64_t key, int64_t c) {
       for (int64_t h = 0; h < test.heads; ++h)
-        for (int64_t i = test.causal ? key : begin; i < end; ++i) {
+        for (int64_t i = begin; i < end; ++i) {
+          if (key < test.first(i, begin) || key >= test.last(i, end))
+            continue;
           const bool here = found[problem.o.at(i, h, c)] != 0;
           keep[size_t((h * rows + i) * rows + key)] = here;
           kept += here;
@@ -354,6 +363,16 @@ std::vector<Case> cases() {
     {
       Case &test = add("a longest that no segment has" + suffix, small);
       test.longest = 40, test.causal = causal, test.rest = 400;
+    }
+    for (auto [before, after] : {std::pair{0, 0}, {15, 3}, {64, 200}, {130, 0}}) {
+      const std::string window = std::to_string(before) + " and " + std::to_string(after);
+      for (bool isLong : {false, true}) {
+        Case &test = add("window of " + window + (isLong ? ", long" : "") + suffix,
+                         isLong ? std::vector<int64_t>{700, 300, 65, 0, 1} : mixed);
+        test.band = {before, after}, test.causal = causal, test.heads = 4;
+      }
+      Case &test = add("window of " + window + ", dropout" + suffix, mixed);
+      test.band = {before, after}, test.causal = causal, test.dropout = 0.1;
     }
     {
       // More gradients of scores than one call of cuDNN is to keep.

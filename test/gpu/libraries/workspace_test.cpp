@@ -78,17 +78,20 @@ void testWorkspaces(Device &device) {
           "cuDNN asks for " + std::to_string(asked) + " bytes, planned are " +
               std::to_string(bound));
   };
-  for (const Shape &shape : {Shape{8, 12, 12, 128, 64}, Shape{4, 12, 12, 1000, 64},
-                             Shape{16, 12, 12, 1024, 64}, Shape{1, 32, 8, 2048, 128},
-                             Shape{4, 32, 8, 2048, 128}, Shape{11, 32, 8, 1024, 128},
-                             Shape{1, 32, 8, 8192, 128}, Shape{4, 8, 1, 1024, 256},
-                             Shape{2, 6, 3, 300, 40}, Shape{64, 16, 16, 512, 64}})
+  for (const Shape &shape :
+       {Shape{8, 12, 12, 128, 64}, Shape{4, 12, 12, 1000, 64}, Shape{16, 12, 12, 1024, 64},
+        Shape{1, 32, 8, 2048, 128}, Shape{4, 32, 8, 2048, 128}, Shape{11, 32, 8, 1024, 128},
+        Shape{1, 32, 8, 8192, 128}, Shape{4, 8, 1, 1024, 256}, Shape{2, 6, 3, 300, 40},
+        Shape{64, 16, 16, 512, 64}})
     for (bool segmented : {false, true}) {
       ask(shape, callOf(shape, false, segmented), " forward");
       for (bool causal : {false, true}) {
         AttentionCall call = callOf(shape, true, segmented);
         call.causal = causal;
         ask(shape, call, causal ? " backward causal" : " backward");
+        AttentionCall window = call;
+        window.band = {64, 64};
+        ask(shape, window, causal ? " backward causal window" : " backward window");
         if (shape.batch * shape.heads * shape.rows * shape.rows > int64_t(1) << 30)
           continue;
         call.dropout = 0.1f;

@@ -41,7 +41,9 @@ struct Case {
   bool causal = false, headMajor = false;
   double dropout = 0;
   PositionsAre positions = PositionsAre::Absent;
+  int64_t before = AttentionBand::all, after = AttentionBand::all;
 
+  AttentionBand band() const { return {before, causal ? 0 : after}; }
   int64_t used() const { return std::accumulate(lengths.begin(), lengths.end(), int64_t(0)); }
   int64_t rows() const { return used() + rest; }
   int64_t longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
@@ -96,9 +98,12 @@ struct Problem {
       }
       if (test.positions == PositionsAre::Shuffled)
         std::shuffle(at.begin(), at.end(), random);
+      samples.resize(positions.size() + at.size(), int32_t(offsets.size() + random() % 3));
       positions.insert(positions.end(), at.begin(), at.end());
     }
     positions.resize(size_t(test.rows()));
+    samples.resize(positions.size());
+    samples.insert(samples.end(), positions.begin(), positions.end());
   }
 
   AttentionArgs args() const {
@@ -108,11 +113,11 @@ struct Problem {
     args.q = q.input(), args.k = k.input(), args.v = v.input();
     args.segments = int64_t(test.lengths.size()), args.longest = test.longest();
     args.offsets = offsets.data();
-    args.positions = test.positions == PositionsAre::Absent ? nullptr : positions.data();
+    args.positions = test.positions == PositionsAre::Absent ? nullptr : samples.data();
     args.scale = scale();
     args.dropout = test.dropout;
     args.seed = seed;
-    args.causal = test.causal;
+    args.band = test.band();
     return args;
   }
   float scale() const { return 1 / std::sqrt(float(test.depth)); }
@@ -140,8 +145,9 @@ struct Problem {
     for (size_t g = 0; g < test.lengths.size(); ++g)
       for (int64_t h = 0; h < test.heads; ++h)
         for (int64_t i = offsets[g]; i < offsets[g + 1]; ++i) {
-          const int64_t kh = h / group, begin = offsets[g],
-                        end = test.causal ? i + 1 : offsets[g + 1];
+          const AttentionBand band = test.band();
+          const int64_t kh = h / group, begin = std::max<int64_t>(offsets[g], i - band.before),
+                        end = std::min<int64_t>(offsets[g + 1], i + band.after + 1);
           std::vector<double> p, factor, dP;
           double highest = -INFINITY, sum = 0, dot = 0;
           for (int64_t j = begin; j < end; ++j) {
@@ -150,7 +156,9 @@ struct Problem {
               s += double(q(h, i, c)) * k(kh, j, c);
             p.push_back(s * scale());
             highest = std::max(highest, p.back());
-            const int64_t index[] = {int64_t(g), h, positions[size_t(i)], positions[size_t(j)]};
+            const int64_t sample =
+                test.positions == PositionsAre::Absent ? int64_t(g) : samples[size_t(i)];
+            const int64_t index[] = {sample, h, positions[size_t(i)], positions[size_t(j)]};
             const bool kept =
                 test.dropout == 0 || philox::elementWord(uint64_t(seed[0]), index, 4) >=
                                          philox::dropoutThreshold(test.dropout);
@@ -185,7 +193,8 @@ struct Problem {
   const Case test;
   Tensor q, k, v, dO, o, dQ, dK, dV;
   std::vector<float> stats;
-  std::vector<int32_t> offsets, positions;
+  /// The second half of `samples` is `positions` once more.
+  std::vector<int32_t> offsets, positions, samples;
   const int64_t seed[2] = {0x123456789abcd, 77};
 };
 
@@ -201,6 +210,28 @@ std::vector<Case> cases() {
     all.push_back({.lengths = mixed, .causal = causal, .headMajor = true});
     all.push_back({.lengths = {512, 700}, .heads = 1, .keyHeads = 1, .causal = causal});
     all.push_back({.lengths = {0, 0}, .causal = causal});
+    // Windows within a tile of rows, of several, of more than the longest.
+    for (int64_t before : {0, 1, 15, 16, 70, 600})
+      for (int64_t after : {0, 1, 33, 1000})
+        all.push_back({.lengths = {200, 1, 0, 65},
+                       .heads = 2,
+                       .keyHeads = 1,
+                       .depth = 8,
+                       .width = 8,
+                       .causal = causal,
+                       .before = before,
+                       .after = after});
+    all.push_back({.lengths = {300}, .rest = 0, .causal = causal, .after = 2});
+    for (PositionsAre positions : {PositionsAre::Absent, PositionsAre::Shifted,
+                                   PositionsAre::Shuffled, PositionsAre::Sparse})
+      all.push_back({.lengths = {70, 5, 133},
+                     .depth = 16,
+                     .width = 16,
+                     .causal = causal,
+                     .dropout = 0.2,
+                     .positions = positions,
+                     .before = 21,
+                     .after = 18});
     for (PositionsAre positions :
          {PositionsAre::Absent, PositionsAre::Shifted, PositionsAre::Ascending,
           PositionsAre::Shuffled, PositionsAre::Sparse})
@@ -222,7 +253,8 @@ TEST(Attention, AgreesWithItsDefinition) {
     for (const Case &test : cases()) {
       SCOPED_TRACE(std::string(kernels->name) + ", case " + std::to_string(test.lengths.size()) +
                    " segments, depth " + std::to_string(test.depth) + ", heads " +
-                   std::to_string(test.heads) + (test.causal ? ", causal" : "") + ", dropout " +
+                   std::to_string(test.heads) + (test.causal ? ", causal" : "") + ", window " +
+                   std::to_string(test.before) + " " + std::to_string(test.after) + ", dropout " +
                    std::to_string(test.dropout));
       Problem problem(test);
       problem.run(pool, *kernels);

@@ -74,11 +74,11 @@ TEST(WorkingMemory, IsTheMostOfSeveralCalls) {
 }
 
 TEST(WorkingMemory, IsWhatAttentionTakes) {
-  for (int64_t length : {5, 70, 500})
+  for (auto [length, band] : {std::pair{5, AttentionBand()}, {70, {}}, {500, {}}, {500, {40, 0}}})
     for (double dropout : {0.0, 0.5}) {
       constexpr int64_t heads = 2, depth = 24;
       const int64_t seed = 1;
-      const int32_t offsets[] = {0, int32_t(length)};
+      const int32_t offsets[] = {0, length};
       std::vector<float> values(size_t(length * heads * depth)), out(values.size()),
           dK(values.size()), dV(values.size()), stats(size_t(length * heads));
       AttentionMatrix<const float> in{values.data(), depth, heads * depth};
@@ -86,16 +86,16 @@ TEST(WorkingMemory, IsWhatAttentionTakes) {
         return AttentionMatrix<float>{data.data(), depth, heads * depth};
       };
       AttentionArgs common{heads, heads,  length,  depth,   depth, in,      in,    in,
-                           1,     length, offsets, nullptr, 1,     dropout, &seed, false};
+                           1,     length, offsets, nullptr, 1,     dropout, &seed, band};
       ThreadPool pool(1);
       WorkingMemory told(gemmTile(), 1);
-      SCOPED_TRACE(testing::Message() << length << " " << dropout);
+      SCOPED_TRACE(testing::Message() << length << " " << dropout << " " << band.before);
       attentionForwardF32({common, result(out), stats.data()}, pool);
-      told.addAttention({length, depth, depth, false, dropout > 0});
+      told.addAttention({length, depth, depth, false, dropout > 0, band});
       EXPECT_GE(told.bytes(), int64_t(pool.scratchBytes()));
       EXPECT_LE(told.bytes(), int64_t(pool.scratchBytes()) + 8192);
       attentionBackwardF32({common, stats.data(), in, result(out), result(dK), result(dV)}, pool);
-      told.addAttention({length, depth, depth, true, dropout > 0});
+      told.addAttention({length, depth, depth, true, dropout > 0, band});
       EXPECT_GE(told.bytes(), int64_t(pool.scratchBytes()));
       EXPECT_LE(told.bytes(), int64_t(pool.scratchBytes()) + 8192);
     }

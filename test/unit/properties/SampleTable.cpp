@@ -516,14 +516,27 @@ const Sample samples[] = {
      "n n n"},
     {"train.attention",
      "%q: tensor<1x4x6x5xf64>, %k: tensor<1x2x6x5xf64>, %v: tensor<1x2x6x4xf64>, %s: "
-     "tensor<2xi64>, %p: tensor<6xi32>",
+     "tensor<2xi64>, %p: tensor<2x6xi32>",
      "%o = train.constant dense<[0, 2, 2, 5]> : tensor<4xi32>\n"
      "  %0:2 = train.attention %q, %k, %v seed %s segments %o longest <4> positions %p causal "
      "{scale "
      "= 0.4 : f64, dropout = 0.3 : f64} : (tensor<1x4x6x5xf64>, tensor<1x2x6x5xf64>, "
-     "tensor<1x2x6x4xf64>, tensor<2xi64>, tensor<4xi32>, tensor<6xi32>) -> (tensor<1x4x6x4xf64>, "
+     "tensor<1x2x6x4xf64>, tensor<2xi64>, tensor<4xi32>, tensor<2x6xi32>) -> (tensor<1x4x6x4xf64>, "
      "tensor<1x4x6xf64>)",
      "n n n k i:0:9"},
+    // Windows.
+    {"train.attention", "%q: tensor<2x2x5x4xf64>, %b: tensor<2x1x1x5xf64>",
+     "%0:2 = train.attention %q, %q, %q bias %b causal {before = 2 : i64, scale = 0.4 : f64, "
+     "dropout = 0.0 : f64} : (tensor<2x2x5x4xf64>, tensor<2x2x5x4xf64>, tensor<2x2x5x4xf64>, "
+     "tensor<2x1x1x5xf64>) -> (tensor<2x2x5x4xf64>, tensor<2x2x5xf64>)",
+     "n n"},
+    {"train.attention", "%q: tensor<1x2x6x5xf64>, %k: tensor<1x1x6x5xf64>, %s: tensor<2xi64>",
+     "%o = train.constant dense<[0, 1, 1, 5]> : tensor<4xi32>\n"
+     "  %0:2 = train.attention %q, %k, %k seed %s segments %o longest <4> {after = 1 : i64, before "
+     "= 1 : i64, scale = 0.4 : f64, dropout = 0.3 : f64} : (tensor<1x2x6x5xf64>, "
+     "tensor<1x1x6x5xf64>, tensor<1x1x6x5xf64>, tensor<2xi64>, tensor<4xi32>) -> "
+     "(tensor<1x2x6x5xf64>, tensor<1x2x6xf64>)",
+     "n n k"},
     {"train.attention_grad",
      "%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x3x5xf64>, %v: tensor<2x2x3x6xf64>, "
      "%b: tensor<2x1x3x3xf64>, %g: tensor<2x2x3x6xf64>, %s: tensor<2xi64>",

@@ -26,6 +26,7 @@ struct Options {
   int64_t batch = 1, longest = 17, segments = ::segments;
   double ratio = 0.1;
   int64_t keyHeads = ::keyHeads;
+  int64_t columns = rows, before = 6;
 };
 
 /// The buffers of the program, by the commands' numbers.
@@ -40,7 +41,7 @@ constexpr int64_t floatsOf[] = {rows * heads * depth,
                                 rows * keyHeads * depth,
                                 rows * keyHeads * width,
                                 segments + 1,
-                                rows,
+                                2 * rows,
                                 4};
 
 /// A program of one function, an attention and its gradient, all of its operands [rows, heads,
@@ -68,7 +69,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
       add({rows * numHeads * columns, columns, numHeads * columns});
     };
     auto absent = [&](size_t count) { sizes.insert(sizes.end(), count, zero); };
-    add({options.batch, heads, options.keyHeads, rows, rows, depth, width});
+    add({options.batch, heads, options.keyHeads, rows, options.columns, depth, width});
     strides(heads, depth), strides(keyHeads, depth), strides(keyHeads, width),
         strides(heads, width);
     absent(4); // the bias's
@@ -95,7 +96,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
         {DV, zero, gradient},        {Offsets, zero, segmented},
         {Positions, zero, segmented}};
     auto body = fb::CreateAttention(builder, backward, options.dtype, fb::DType::f32, 0.25f, 0.1f,
-                                    /*causal=*/true, options.ratio);
+                                    /*causal=*/true, options.ratio, options.before);
     const uint32_t node = 0;
     auto operandVector = builder.CreateVectorOfStructs(operands);
     auto sizeVector = builder.CreateVector(sizes);
@@ -143,7 +144,7 @@ struct Contents {
     }
     std::memcpy(floats[Offsets].data(), offsets, sizeof offsets);
     for (int64_t t = 0; t < rows; ++t)
-      positions()[t] = int32_t(2 * t);
+      positions()[t] = 5, positions()[rows + t] = int32_t(2 * t);
     const int64_t seed[2] = {99, 0};
     std::memcpy(floats[Seed].data(), seed, sizeof seed);
   }
@@ -189,7 +190,7 @@ TEST(AttentionCommand, RunsTheLibraryCall) {
   args.segments = segments, args.longest = 17;
   args.offsets = offsets;
   args.positions = expected.positions();
-  args.scale = 0.25f, args.dropout = 0.1, args.causal = true;
+  args.scale = 0.25f, args.dropout = 0.1, args.band = {6, 0};
   args.seed = reinterpret_cast<const int64_t *>(expected.floats[Seed].data());
   float *stats = expected.floats[Stats].data();
   ASSERT_EQ(attentionForwardF32({args, expected.matrix<float>(O, width), stats}, pool), -1);
@@ -249,6 +250,10 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   EXPECT_NE(message({.longest = 0}).find("0 rows in a batch of 1"), std::string::npos);
   EXPECT_NE(message({.ratio = 0.2}).find("ratio is 0.2 with a dropout of 0.1"), std::string::npos);
   EXPECT_NE(message({.keyHeads = 3}).find("command 0 has 4 heads of q over 3"), std::string::npos);
+  EXPECT_NE(message({.before = -2}).find("sees -2 columns before and -1 after a row's own"),
+            std::string::npos);
+  EXPECT_NE(message({.columns = rows + 1}).find(" has a window, and 30 rows for 31 columns"),
+            std::string::npos);
   // One more offset than the buffer holds.
   EXPECT_NE(message({.segments = segments + 1}), "");
 }

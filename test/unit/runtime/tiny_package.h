@@ -47,7 +47,7 @@ struct TinyParameter {
 /// What a test wants different. Defaults make a good package.
 struct TinyOptions {
   int formatMajor = 1;
-  uint32_t programMajor = 2;
+  uint32_t programMajor = 3;
   std::string weightsFile = "weights.raw"; ///< beside the package, holds w and table
   bool embedded = false;
   bool absent = false;

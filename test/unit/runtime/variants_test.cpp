@@ -105,6 +105,20 @@ TEST(Conditions, Contiguous) {
             -1);
 }
 
+TEST(Conditions, Unbroken) {
+  const Condition whole{Kind::Unbroken, 0, UINT32_MAX, 0, 0, 0, 0};
+  EXPECT_EQ(judge<int64_t>(whole, 3, DType::I64, {0, 1, 1, 0, /**/ 1, 1, 0, 0, /**/ 0, 0, 0, 0})
+                .condition,
+            -1);
+  EXPECT_EQ(judge<int64_t>(whole, 2, DType::I64, {1, 1, 0, 0, /**/ 1, 0, 0, 1}).row, 1);
+  // Padding between documents is no harm.
+  EXPECT_EQ(judge<int32_t>(whole, 1, DType::I32, {0, 4, 4, 0, 0, 5, 2, 0, 3}).condition, -1);
+  EXPECT_EQ(judge<int32_t>(whole, 1, DType::I32, {0, 4, 4, 0, 4}).row, 0);
+  EXPECT_EQ(judge<uint8_t>({Kind::Unbroken, 0, UINT32_MAX, 256, 0, 0, 0}, 1, DType::U8, {4, 0, 4})
+                .condition,
+            -1);
+}
+
 TEST(Conditions, Above) {
   const Condition above{Kind::Above, 0, UINT32_MAX, 0, 0, 0, 0};
   EXPECT_EQ(judge<int64_t>(above, 2, DType::I64, {1, 0, 5, 3}).condition, -1);
@@ -270,7 +284,7 @@ TEST_F(VariantTest, BadRecordsAreRefused) {
   expect({{realAt(1, 0, 0)}}, ".mask 'id' has 1 axes, not 2");
   expect({{realAt(0, 1, 0)}}, ".mask 'x' holds floats, which can only be 0");
   expect({{realAt(0, 0, -3)}}, "has a negative index or shift");
-  for (Kind kind : {Kind::Contiguous, Kind::Above})
+  for (Kind kind : {Kind::Contiguous, Kind::Above, Kind::Unbroken})
     expect({{{kind, 0, UINT32_MAX, 0, 0, 0, 0}}}, ".mask 'x' holds floats, not integers");
   expect({{fixed(0, 0, 0, -1, 0)}}, "has a negative index or shift");
   expect({{fixed(0, 0, 1, 0, 0)}}, ".input 'id' has another shape than 'x'");

@@ -25,6 +25,8 @@ struct Form {
   const char *type = "bf16";
   /// Rows that see nothing get the mean of v from outside of the op.
   bool restoresMean = false;
+  /// -1: none.
+  int before = -1, after = -1;
 };
 
 /// Where column <= row.
@@ -36,6 +38,24 @@ struct Form {
 #define VALID                                                                                      \
   "%valid1 = train.cast %mask : tensor<2x6xi64> -> tensor<2x6xi1>\n"                               \
   "%valid = train.broadcast %valid1 axes = [0, 3] : tensor<2x6xi1> -> " SMALLMASK "\n"
+/// Where column > row - 3, and where the two are at most 2 apart.
+#define WINDOW                                                                                     \
+  CAUSAL                                                                                           \
+  "%three = train.full 3 : i64 : tensor<2x1x6x6xi64>\n"                                            \
+  "%first = train.sub %i, %three : tensor<2x1x6x6xi64>\n"                                          \
+  "%near = train.compare gt %j, %first : tensor<2x1x6x6xi64> -> " SMALLMASK "\n"                   \
+  "%window = train.and %causal, %near : " SMALLMASK "\n"
+#define APART                                                                                      \
+  "%j = train.iota 3 : tensor<2x1x6x6xi64>\n"                                                      \
+  "%i = train.iota 2 : tensor<2x1x6x6xi64>\n"                                                      \
+  "%apart = train.sub %i, %j : tensor<2x1x6x6xi64>\n"                                              \
+  "%none = train.full 0 : i64 : tensor<2x1x6x6xi64>\n"                                             \
+  "%toward = train.sub %none, %apart : tensor<2x1x6x6xi64>\n"                                      \
+  "%distance = train.max %apart, %toward : tensor<2x1x6x6xi64>\n"                                  \
+  "%two = train.full 2 : i64 : tensor<2x1x6x6xi64>\n"                                              \
+  "%within = train.compare le %distance, %two : tensor<2x1x6x6xi64> -> " SMALLMASK "\n"            \
+  "%always = train.compare ge %i, %none : tensor<2x1x6x6xi64> -> " SMALLMASK "\n"                  \
+  "%window = train.and %within, %always : " SMALLMASK "\n"
 #define CONSTANTS(least)                                                                           \
   "%zero = train.full 0.0 : f32 : " SMALL "\n"                                                     \
   "%least = train.full " least " : f32 : " SMALL "\n"
@@ -92,7 +112,7 @@ const Form forms[] = {
      "%least = train.full 0xFF800000 : f32 : " SCORES "\n"
      "%masked = train.select %wide, %least, %s : " MASK ", " SCORES "\n" SOFTMAX,
      true, false},
-    // One column further: not causal.
+    // One column further.
     {"shifted",
      "%j = train.iota 1 : tensor<6x6xi64>\n%i = train.iota 0 : tensor<6x6xi64>\n"
      "%one = train.full 1 : i64 : tensor<6x6xi64>\n%next = train.add %i, %one : tensor<6x6xi64>\n"
@@ -100,6 +120,75 @@ const Form forms[] = {
      "%wide = train.broadcast %below axes = [2, 3] : tensor<6x6xi1> -> " MASK "\n"
      "%least = train.full 0xFF800000 : f32 : " SCORES "\n"
      "%masked = train.select %wide, %s, %least : " MASK ", " SCORES "\n" SOFTMAX,
+     false, false, "bf16", false, -1, 1},
+    {"window",
+     WINDOW CONSTANTS("-3.40282347E+38") "%m = train.select %window, %zero, %least : " SMALLMASK
+                                         ", " SMALL "\n" ADDED SOFTMAX,
+     true, false, "bf16", false, 2},
+    {"windowOfTheRowAlone",
+     CAUSAL CONSTANTS(
+         "0xFF800000") "%own = train.compare ge %j, %i : tensor<2x1x6x6xi64> -> " SMALLMASK
+                       "\n%both = train.and %own, %causal : " SMALLMASK "\n"
+                       "%m = train.select %both, %zero, %least : " SMALLMASK ", " SMALL
+                       "\n" ADDED SOFTMAX,
+     true, false, "bf16", false, 0},
+    {"windowOfBothSides",
+     APART CONSTANTS("0xFF800000") "%m = train.select %window, %zero, %least : " SMALLMASK
+                                   ", " SMALL "\n" ADDED GUARDED,
+     false, false, "bf16", false, 2, 2},
+    {"windowAndPadding",
+     WINDOW VALID CONSTANTS("-3.40282347E+38") "%both = train.and %window, %valid : " SMALLMASK "\n"
+                                               "%m = train.select %both, %zero, %least : " SMALLMASK
+                                               ", " SMALL "\n" ADDED GUARDED,
+     true, true, "bf16", true, 2},
+    {"windowOfBothSidesAndPadding",
+     APART VALID CONSTANTS("-3.40282347E+38") "%both = train.and %window, %valid : " SMALLMASK "\n"
+                                              "%m = train.select %both, %zero, %least : " SMALLMASK
+                                              ", " SMALL "\n" ADDED SOFTMAX,
+     false, true, "bf16", true, 2, 2},
+    {"windowOfBothSidesAndPaddingInfinite",
+     APART VALID CONSTANTS("0xFF800000") "%both = train.and %window, %valid : " SMALLMASK "\n"
+                                         "%m = train.select %both, %zero, %least : " SMALLMASK
+                                         ", " SMALL "\n" ADDED GUARDED,
+     false, true, "bf16", false, 2, 2},
+    {"windowNegated",
+     APART CONSTANTS("-3.40282347E+38") "%far = train.compare gt %distance, %two : "
+                                        "tensor<2x1x6x6xi64> -> " SMALLMASK "\n"
+                                        "%m = train.select %far, %least, %zero : " SMALLMASK
+                                        ", " SMALL "\n" ADDED SOFTMAX,
+     false, false, "bf16", false, 2, 2},
+    {"windowConstant",
+     "%band = train.constant dense<[[true, true, false, false, false, false], "
+     "[true, true, true, false, false, false], [true, true, true, true, false, false], "
+     "[true, true, true, true, true, false], [false, true, true, true, true, true], "
+     "[false, false, true, true, true, true]]> : tensor<6x6xi1>\n"
+     "%wide = train.broadcast %band axes = [2, 3] : tensor<6x6xi1> -> " MASK "\n"
+     "%least = train.full -3.40282347E+38 : f32 : " SCORES "\n"
+     "%masked = train.select %wide, %s, %least : " MASK ", " SCORES "\n" SOFTMAX,
+     false, false, "bf16", false, 3, 1},
+    // What looks like windows, but shows other columns: the mask stays.
+    {"windowConstantWithAHole",
+     "%band = train.constant dense<[[true, true, false, false, false, false], "
+     "[true, true, true, false, false, false], [true, true, true, true, false, false], "
+     "[true, true, false, true, true, false], [false, true, true, true, true, true], "
+     "[false, false, true, true, true, true]]> : tensor<6x6xi1>\n"
+     "%wide = train.broadcast %band axes = [2, 3] : tensor<6x6xi1> -> " MASK "\n"
+     "%least = train.full -3.40282347E+38 : f32 : " SCORES "\n"
+     "%masked = train.select %wide, %s, %least : " MASK ", " SCORES "\n" SOFTMAX,
+     false, true},
+    {"windowOfEarlierColumns",
+     WINDOW CONSTANTS("0xFF800000") "%earlier = train.compare lt %j, %i : "
+                                    "tensor<2x1x6x6xi64> -> " SMALLMASK "\n"
+                                    "%both = train.and %near, %earlier : " SMALLMASK "\n"
+                                    "%m = train.select %both, %zero, %least : " SMALLMASK ", " SMALL
+                                    "\n" ADDED GUARDED,
+     false, true, "bf16", false, 2},
+    {"windowOfTwiceTheColumn",
+     WINDOW CONSTANTS("-3.40282347E+38") "%twice = train.add %j, %j : tensor<2x1x6x6xi64>\n"
+                                         "%odd = train.compare gt %twice, %first : "
+                                         "tensor<2x1x6x6xi64> -> " SMALLMASK "\n"
+                                         "%m = train.select %odd, %zero, %least : " SMALLMASK
+                                         ", " SMALL "\n" ADDED SOFTMAX,
      false, true},
     {"strict",
      "%j = train.iota 1 : tensor<6x6xi64>\n%i = train.iota 0 : tensor<6x6xi64>\n"
@@ -199,7 +288,7 @@ protected:
   PassHarness harness;
 
   void compare(const std::string &text, StringRef type, bool causal, bool bias,
-               bool restoresMean = false) {
+               bool restoresMean = false, int before = -1, int after = -1) {
     std::string raise =
         "canonicalize,cse,func.func(raise-attention{type=" + type.str() + "}),canonicalize,cse";
     auto parts = harness.run(text, "canonicalize,cse,autodiff");
@@ -210,6 +299,8 @@ protected:
     raised->walk([&](train::AttentionOp op) {
       EXPECT_EQ(op.getCausal(), causal);
       EXPECT_EQ(bool(op.getBias()), bias);
+      EXPECT_EQ(int(op.getBefore().value_or(-1)), before);
+      EXPECT_EQ(int(op.getAfter().value_or(-1)), after);
     });
     struct Round {
       const char *what;
@@ -242,7 +333,7 @@ protected:
 TEST_P(RaiseAttention, computesTheSame) {
   const Form &form = GetParam();
   compare(moduleOf(form, kProduct, kNoDropout), form.type, form.causal, form.bias,
-          form.restoresMean);
+          form.restoresMean, form.before, form.after);
 }
 INSTANTIATE_TEST_SUITE_P(Forms, RaiseAttention, ::testing::ValuesIn(forms),
                          [](const ::testing::TestParamInfo<Form> &info) {

@@ -2,7 +2,8 @@
 //
 // Attention's driver. A work item is a head of a segment (backward: the heads that share keys, so
 // that one thread adds up their gradients); it goes through the segment's rows in blocks, whose
-// scores stay in the thread's cache: a matmul, the rows' weights, a matmul.
+// scores stay in the thread's cache: a matmul, the rows' weights, a matmul. Of the columns it takes
+// those that some row of the block sees.
 #include "device/cpu/attention.h"
 
 #include "device/cpu/attention_kernels.h"
@@ -15,6 +16,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace trainrt {
@@ -40,13 +43,21 @@ struct Operand {
   int64_t row, column;
 };
 
+/// From `begin` to before `end`.
+struct Columns {
+  int64_t begin, end;
+
+  int64_t size() const { return end - begin; }
+};
+
 /// What both directions have in common: segments, scores, dropout's words.
 class Driver {
 public:
   Driver(const AttentionArgs &args, ThreadPool &pool, const AttentionKernels &kernels,
          int64_t matrices)
       : args(args), pool(pool), kernels(kernels),
-        stride(attentionRowStride(args.longest, attentionLanes)), matrixFloats(blockRows * stride) {
+        stride(attentionRowStride(attentionBlockColumns(args.longest, args.band), attentionLanes)),
+        matrixFloats(blockRows * stride) {
     assert(args.longest > 0 && args.heads % args.keyHeads == 0 && "readProgram checks both");
     if (args.dropout > 0)
       findPositions();
@@ -62,8 +73,21 @@ public:
     return args.offsets[segment + 1] - args.offsets[segment];
   }
   int64_t used() const { return args.offsets[args.segments]; }
-  /// Columns that the rows up to `row` of a segment of `length` rows see.
-  int64_t visible(int64_t row, int64_t length) const { return args.causal ? row + 1 : length; }
+  /// The columns that some of `rows` rows from `row` on of a segment of `length` rows see.
+  Columns visible(int64_t row, int64_t rows, int64_t length) const {
+    return {args.band.first(row), args.band.end(row + rows - 1, length)};
+  }
+  /// The same of one row, from a multiple of the lanes within those of its block on, and how many
+  /// of them at the front it does not see.
+  struct Row {
+    Columns columns;
+    int64_t hidden;
+  };
+  Row visibleInBlock(int64_t row, const Columns &block, int64_t length) const {
+    const Columns columns = visible(row, 1, length);
+    const int64_t hidden = (columns.begin - block.begin) % attentionLanes;
+    return {{columns.begin - hidden, columns.end}, hidden};
+  }
   float *matrix(unsigned worker, int64_t index) const {
     return memory + worker * workerFloats + index * matrixFloats;
   }
@@ -78,15 +102,15 @@ public:
     gemmF32(call, pool);
   }
 
-  /// The mask of row `row` of a segment, valid until the worker's next call.
+  /// The mask of some columns of row `row` of a segment, valid until the worker's next call.
   AttentionMask mask(unsigned worker, int64_t segment, int64_t head, int64_t row,
-                     int64_t columns) const;
+                     const Columns &columns) const;
 
   /// Calls body(worker, segment, head) for all heads of all segments.
   template <typename Body> void forItems(int64_t heads, const Body &body) const {
     int64_t work = 0, busy = 1;
     for (int64_t g = 0; g < args.segments; ++g) {
-      work += length(g) * length(g) * (args.depth + args.width) * args.heads;
+      work += length(g) * args.band.width(1, length(g)) * (args.depth + args.width) * args.heads;
       busy += length(g) > 0;
     }
     // Segments without rows, of which there may be many behind the others, cost nothing.
@@ -101,7 +125,10 @@ public:
 
 private:
   int64_t position(int64_t segment, int64_t row) const {
-    return args.positions ? uint32_t(args.positions[begin(segment) + row]) : row;
+    return args.positions ? uint32_t(args.positions[args.rows + begin(segment) + row]) : row;
+  }
+  int64_t sample(int64_t segment) const {
+    return args.positions ? uint32_t(args.positions[begin(segment)]) : segment;
   }
   void findPositions();
 
@@ -134,7 +161,7 @@ void Driver::findPositions() {
 }
 
 AttentionMask Driver::mask(unsigned worker, int64_t segment, int64_t head, int64_t row,
-                           int64_t columns) const {
+                           const Columns &columns) const {
   if (!(args.dropout > 0))
     return {};
   const Positions &found = positions[size_t(segment)];
@@ -144,31 +171,38 @@ AttentionMask Driver::mask(unsigned worker, int64_t segment, int64_t head, int64
   uint32_t *chosen = all + wordsRoom;
   auto random = [&](int64_t block, int64_t blocks) {
     kernels.random(all, uint32_t(block), roundUp(blocks, 16), uint32_t(position(segment, row)),
-                   uint32_t(head), uint32_t(segment), uint64_t(args.seed[0]));
+                   uint32_t(head), uint32_t(sample(segment)), uint64_t(args.seed[0]));
   };
   AttentionMask result;
   result.threshold = threshold;
   result.factor = float(1 / (1 - args.dropout));
-  result.words = found.consecutive ? all + found.least % 4 : chosen;
+  if (found.consecutive) {
+    const int64_t begin = found.least + columns.begin, end = found.least + columns.end;
+    random(begin / 4, (end - 1) / 4 - begin / 4 + 1);
+    result.words = all + begin % 4;
+    return result;
+  }
   const int64_t first = found.least / 4;
-  if (found.consecutive)
-    random(first, (found.least + columns - 1) / 4 - first + 1);
-  else if (!found.sparse)
+  if (!found.sparse)
     random(first, found.blocks());
-  for (int64_t j = 0; j < columns && !found.consecutive; ++j) {
+  for (int64_t j = columns.begin; j < columns.end; ++j) {
     const int64_t at = position(segment, j);
     if (found.sparse)
       random(at / 4, 1);
-    chosen[j] = all[found.sparse ? at % 4 : at - 4 * first];
+    chosen[j - columns.begin] = all[found.sparse ? at % 4 : at - 4 * first];
   }
+  result.words = chosen;
   return result;
 }
 
-/// Zeros from the next multiple of the lanes behind `n` up to `columns`.
-void clearBehind(float *row, int64_t n, int64_t columns) {
-  n = roundUp(n, attentionLanes);
-  if (n < columns)
-    std::memset(row + n, 0, size_t(columns - n) * sizeof(float));
+/// Zeros in a row of a block before `columns` and from the next multiple of the lanes behind them
+/// on.
+void clearAround(float *row, const Columns &columns, const Columns &block) {
+  const int64_t begin = columns.begin - block.begin,
+                end = begin + roundUp(columns.size(), attentionLanes);
+  std::memset(row, 0, size_t(begin) * sizeof(float));
+  if (end < block.size())
+    std::memset(row + end, 0, size_t(block.size() - end) * sizeof(float));
 }
 
 /// Of the heads [firstHead, endHead).
@@ -202,21 +236,22 @@ int64_t attentionForwardF32(const AttentionForward &args, ThreadPool &pool,
     float *s = driver.matrix(worker, 0);
     for (int64_t row = 0; row < length; row += blockRows) {
       const int64_t rows = std::min(blockRows, length - row);
-      const int64_t columns = driver.visible(row + rows - 1, length);
-      driver.product(rows, columns, args.depth, {args.q.at(h, begin + row), args.q.row, 1},
-                     {args.k.at(kh, begin), 1, args.k.row}, s, stride, args.scale, 0);
+      const Columns block = driver.visible(row, rows, length);
+      driver.product(rows, block.size(), args.depth, {args.q.at(h, begin + row), args.q.row, 1},
+                     {args.k.at(kh, begin + block.begin), 1, args.k.row}, s, stride, args.scale, 0);
       for (int64_t i = 0; i < rows; ++i) {
-        float *at = s + i * stride;
-        const int64_t visible = driver.visible(row + i, length);
+        const auto [columns, hidden] = driver.visibleInBlock(row + i, block, length);
+        float *at = s + i * stride + (columns.begin - block.begin);
+        std::fill(at, at + hidden, -std::numeric_limits<float>::infinity());
         const float stats =
-            kernels.weights(at, visible, driver.mask(worker, segment, h, row + i, visible));
+            kernels.weights(at, columns.size(), driver.mask(worker, segment, h, row + i, columns));
         if (args.stats)
           args.stats[(begin + row + i) * args.heads + h] = stats;
-        clearBehind(at, visible, columns);
+        clearAround(s + i * stride, columns, block);
       }
-      driver.product(rows, args.width, columns, {s, stride, 1},
-                     {args.v.at(kh, begin), args.v.row, 1}, args.o.at(h, begin + row), args.o.row,
-                     1, 0);
+      driver.product(rows, args.width, block.size(), {s, stride, 1},
+                     {args.v.at(kh, begin + block.begin), args.v.row, 1}, args.o.at(h, begin + row),
+                     args.o.row, 1, 0);
     }
   });
   clearRows(args.o, 0, args.heads, driver.used(), args.rows, args.width);
@@ -234,24 +269,27 @@ int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool,
   driver.forItems(args.keyHeads, [&](unsigned worker, int64_t segment, int64_t kh) {
     const int64_t begin = driver.begin(segment), length = driver.length(segment);
     float *s = driver.matrix(worker, 0), *d = driver.matrix(worker, 1);
-    float *dK = args.dK.at(kh, begin), *dV = args.dV.at(kh, begin);
-    const Operand k = {args.k.at(kh, begin), args.k.row, 1};
     bool first = true;
     for (int64_t h = kh * group; h < (kh + 1) * group; ++h)
       for (int64_t row = 0; row < length; row += blockRows) {
         const int64_t rows = std::min(blockRows, length - row), t = begin + row;
-        const int64_t columns = driver.visible(row + rows - 1, length);
-        const Operand q = {args.q.at(h, t), args.q.row, 1}, dO = {args.dO.at(h, t), args.dO.row, 1};
+        const Columns block = driver.visible(row, rows, length);
+        const int64_t columns = block.size(), from = begin + block.begin;
+        const Operand q = {args.q.at(h, t), args.q.row, 1}, dO = {args.dO.at(h, t), args.dO.row, 1},
+                      k = {args.k.at(kh, from), args.k.row, 1};
         driver.product(rows, columns, args.depth, q, {k.data, 1, k.row}, s, stride, args.scale, 0);
-        driver.product(rows, columns, args.width, dO, {args.v.at(kh, begin), 1, args.v.row}, d,
+        driver.product(rows, columns, args.width, dO, {args.v.at(kh, from), 1, args.v.row}, d,
                        stride, 1, 0);
         for (int64_t i = 0; i < rows; ++i) {
-          float *weights = s + i * stride, *gradient = d + i * stride;
-          const int64_t visible = driver.visible(row + i, length);
-          kernels.gradient(weights, gradient, visible, args.stats[(t + i) * args.heads + h],
-                           args.scale, driver.mask(worker, segment, h, row + i, visible));
-          clearBehind(weights, visible, columns);
-          clearBehind(gradient, visible, columns);
+          const auto [seen, hidden] = driver.visibleInBlock(row + i, block, length);
+          const int64_t offset = i * stride + (seen.begin - block.begin);
+          std::fill(s + offset, s + offset + hidden, -std::numeric_limits<float>::infinity());
+          std::fill(d + offset, d + offset + hidden, 0.0f);
+          kernels.gradient(s + offset, d + offset, seen.size(),
+                           args.stats[(t + i) * args.heads + h], args.scale,
+                           driver.mask(worker, segment, h, row + i, seen));
+          clearAround(s + i * stride, seen, block);
+          clearAround(d + i * stride, seen, block);
         }
         if (first && columns < length) {
           clearRows(args.dK, kh, kh + 1, begin, begin + length, args.depth);
@@ -261,8 +299,10 @@ int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool,
         first = false;
         driver.product(rows, args.depth, columns, {d, stride, 1}, k, args.dQ.at(h, t), args.dQ.row,
                        1, 0);
-        driver.product(columns, args.depth, rows, {d, 1, stride}, q, dK, args.dK.row, 1, beta);
-        driver.product(columns, args.width, rows, {s, 1, stride}, dO, dV, args.dV.row, 1, beta);
+        driver.product(columns, args.depth, rows, {d, 1, stride}, q, args.dK.at(kh, from),
+                       args.dK.row, 1, beta);
+        driver.product(columns, args.width, rows, {s, 1, stride}, dO, args.dV.at(kh, from),
+                       args.dV.row, 1, beta);
       }
   });
   clearRows(args.dQ, 0, args.heads, driver.used(), args.rows, args.depth);

@@ -5,6 +5,8 @@
 #ifndef TRAINRT_DEVICE_CPU_ATTENTION_H
 #define TRAINRT_DEVICE_CPU_ATTENTION_H
 
+#include "format/attention_band.h"
+
 #include <cstdint>
 
 namespace trainrt {
@@ -25,11 +27,11 @@ struct AttentionArgs {
   AttentionMatrix<const float> q, k, v;
   int64_t segments = 0, longest = 0;
   const int32_t *offsets = nullptr;   ///< [segments + 1]
-  const int32_t *positions = nullptr; ///< [rows], or null
+  const int32_t *positions = nullptr; ///< [2, rows]: samples and positions in them, or null
   float scale = 1;
   double dropout = 0;
   const int64_t *seed = nullptr; ///< of which the first is the key; where there is dropout
-  bool causal = false;
+  AttentionBand band;
 };
 
 struct AttentionForward : AttentionArgs {
@@ -46,9 +48,9 @@ struct AttentionBackward : AttentionArgs {
 /// Compute the results for all segments and clear the rows behind the last one. An element's bits
 /// depend on the operands of its segment (and head) alone: not on other segments, strides,
 /// instruction set or threads. Weights are dropped as `train.dropout` drops the elements of
-/// [segments, heads, positions, positions]. They give the index of the first offset that is not in
-/// order, within the rows or near enough to the next one, and compute nothing then; else -1.
-/// Errors as those of gemmF32.
+/// [samples, heads, positions, positions]; without `positions` a segment is a sample. They give the
+/// index of the first offset that is not in order, within the rows or near enough to the next one,
+/// and compute nothing then; else -1. Errors as those of gemmF32.
 int64_t attentionForwardF32(const AttentionForward &args, ThreadPool &pool);
 int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool);
 

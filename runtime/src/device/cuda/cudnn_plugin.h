@@ -20,10 +20,12 @@ extern "C" {
 /* The plugin's only symbol, a TrainrtCudnnEntry. */
 #define TRAINRT_CUDNN_PLUGIN_ENTRY "trainrt_cudnn_plugin"
 
-/* One fused attention; the fields are those of trainrt::cuda::AttentionCall. Only numbers of 8
- * bytes, no padding: the bytes of a description identify it. Where it is `segmented`, `batch` is
- * the number of segments, the rows are those of the longest one, strides of the batch mean nothing,
- * and the statistics have rows of `statsHeads` heads, of which those of the call are some. */
+/* One fused attention. `before` and `after` (-1: all): how many columns before and after its own a
+ * row sees, where there are as many as rows; `causal` is besides. The other fields are those of
+ * trainrt::cuda::AttentionCall. Only numbers of 8 bytes, no padding: the bytes of a description
+ * identify it. Where it is `segmented`, `batch` is the number of segments, the rows are those of
+ * the longest one, strides of the batch mean nothing, and the statistics have rows of `statsHeads`
+ * heads, of which those of the call are some. */
 typedef struct TrainrtCudnnAttention {
   int64_t backward;
   int64_t bf16; /* else f16 */
@@ -31,7 +33,7 @@ typedef struct TrainrtCudnnAttention {
   int64_t q[3], k[3], v[3], o[3], dO[3], dQ[3], dK[3], dV[3];
   int64_t bias[4];
   int64_t biasType; /* 0: none, 1: f32, 2: the operands' type */
-  int64_t causal, segmented, statsHeads;
+  int64_t causal, before, after, segmented, statsHeads;
   double scale, dropout;
 } TrainrtCudnnAttention;
 

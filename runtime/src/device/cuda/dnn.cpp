@@ -63,6 +63,12 @@ TrainrtCudnnAttention translate(const AttentionCall &call) {
     out.biasType = call.biasDtype == DType::F32 ? 1 : 2;
   }
   out.causal = call.causal;
+  // What reaches over all rows is no window.
+  auto reach = [&](int64_t columns) {
+    return columns < (call.segments ? call.longest : call.keyRows) - 1 ? columns : int64_t(-1);
+  };
+  out.before = reach(call.band.before);
+  out.after = call.causal ? -1 : reach(call.band.after);
   if (call.segments) {
     out.segmented = 1;
     out.batch = call.segments;
@@ -92,6 +98,10 @@ std::string describe(const AttentionCall &call) {
             std::to_string(call.longest) + " rows";
   if (call.causal)
     text += ", causal";
+  for (auto [name, columns] :
+       {std::pair{"before", call.band.before}, {"after", call.causal ? 0 : call.band.after}})
+    if (columns > 0 && columns < AttentionBand::all)
+      text += ", " + std::to_string(columns) + " columns " + name + " a row's own";
   if (call.hasBias)
     text += std::string(", bias of ") + nameOf(call.biasDtype);
   if (call.dropout > 0)
@@ -115,6 +125,8 @@ Status check(const AttentionCall &call) {
     return unsupported(call, "the bias of a row does not lie side by side");
   if (call.causal && call.queryRows > call.keyRows)
     return unsupported(call, "with a causal mask the first rows would see nothing");
+  if (call.queryRows != call.keyRows && !call.causal && call.band != AttentionBand())
+    return unsupported(call, "a window has as many rows as columns");
   if (call.segments &&
       (call.hasBias || call.batch != 1 || call.queryRows != call.keyRows || call.longest <= 0))
     return unsupported(call, "segments have no bias, no batch and as many rows as columns");

@@ -5,6 +5,7 @@
 #ifndef TRAINRT_DEVICE_CUDA_LIBRARIES_H
 #define TRAINRT_DEVICE_CUDA_LIBRARIES_H
 
+#include "format/attention_band.h"
 #include "format/dtype.h"
 #include "format/memory/workspace_bounds.h"
 #include "format/program.h"
@@ -63,7 +64,9 @@ struct AttentionCall {
   bool hasBias = false;
   DType biasDtype = DType::F32;
   float scale = 1, dropout = 0;
+  /// `band`: of as many rows as columns; `causal` is besides.
   bool causal = false;
+  AttentionBand band;
   /// Not 0: the batch is 1, and the rows (as many of q as of k) are these segments, of at most
   /// `longest` rows, and a rest.
   int64_t segments = 0, longest = 0;

@@ -8,6 +8,7 @@
 #include "device/cuda/kernels/segment_attention_arguments.h"
 #include "io/gzip.h"
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 
@@ -75,7 +76,9 @@ public:
     args.group = int32_t(call.heads / call.kvHeads);
     args.columns = int32_t(call.keyColumns);
     args.clearing = clearing;
-    args.causal = call.causal;
+    auto reach = [&](int64_t columns) { return int32_t(std::min<int64_t>(columns, args.longest)); };
+    args.before = reach(call.band.before);
+    args.after = call.causal ? 0 : reach(call.band.after);
     args.scale = call.scale;
     if (call.dropout > 0) {
       // The weights that stay make up for just those that are dropped.

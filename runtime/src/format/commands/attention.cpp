@@ -17,6 +17,10 @@ Status Attention::read(const fb::Attention &from, const CommandCheck &check) {
   ratio = from.ratio();
   if (!(dropout >= 0 && dropout < 1))
     return check.bad(".dropout is ", dropout);
+  if (from.before() < -1 || from.after() < -1)
+    return check.bad(" sees ", from.before(), " columns before and ", from.after(),
+                     " after a row's own");
+  window = AttentionBand::of(from.before(), from.after());
   const Access forward = backward ? Access::Read : Access::Write,
                gradient = backward ? Access::Write : Access::None;
   TRAINRT_TRY(check.expect(operandNames, {{Access::Read},
@@ -63,6 +67,8 @@ Status Attention::checkPlaces(const PlaceCheck &check) const {
     TRAINRT_TRY(check.notNegative(size));
   if (!view.isEmpty() && view.heads() % view.keyHeads() != 0)
     return check.bad(" has ", view.heads(), " heads of q over ", view.keyHeads());
+  if (window != AttentionBand() && view.rows() != view.keyRows())
+    return check.bad(" has a window, and ", view.rows(), " rows for ", view.keyRows(), " columns");
   if (segmented && (view.segments() < 1 || view.longest() < 1 || view.batch() != 1 ||
                     view.rows() != view.keyRows()))
     return check.bad(" has ", view.segments(), " segments of up to ", view.longest(),
@@ -89,7 +95,7 @@ Status Attention::checkPlaces(const PlaceCheck &check) const {
       high = view.segments();
     } else if (which == Which::Positions) {
       size = 4;
-      high = view.rows() - 1;
+      high = std::min(__int128(view.rows()), __int128(1) << 62) * 2 - 1;
     } else {
       const std::span<const int64_t> strides = view.strides(which);
       PlaceCheck::reach(view.batch(), strides[0], low, high);

@@ -3,6 +3,7 @@
 #ifndef TRAINRT_FORMAT_COMMANDS_ATTENTION_H
 #define TRAINRT_FORMAT_COMMANDS_ATTENTION_H
 
+#include "format/attention_band.h"
 #include "format/commands/operand.h"
 
 #include <array>
@@ -31,6 +32,7 @@ struct Attention {
   float scale = 1, dropout = 0;
   double ratio = 0;
   bool segmented = false, hasBias = false;
+  AttentionBand window;
 
   Status read(const fb::Attention &from, const CommandCheck &check);
   Status checkPlaces(const PlaceCheck &check) const;
@@ -60,6 +62,8 @@ struct AttentionView : StepView {
   std::span<const int64_t> strides(Which which) const {
     return sizes.subspan(firstStride(which), which == Which::Bias ? 4 : 3);
   }
+  /// What a row sees, where there are as many rows as columns.
+  AttentionBand band() const { return {op.window.before, op.causal ? 0 : op.window.after}; }
   /// Both 0 without segments.
   int64_t segments() const { return sizes[35]; }
   int64_t longest() const { return sizes[36]; }

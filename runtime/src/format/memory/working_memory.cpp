@@ -31,11 +31,12 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside) {
 void WorkingMemory::addGemm(const GemmArgs &args) { add(GemmProblem(args, tile), false); }
 
 void WorkingMemory::addAttention(const AttentionExtents &extents) {
-  const int64_t n = extents.longest, rows = std::min(attentionBlockRows, n);
+  const int64_t n = attentionBlockColumns(extents.longest, extents.band);
+  const int64_t rows = std::min(attentionBlockRows, extents.longest);
   const int64_t stride = attentionRowStride(n, attentionLanes);
   int64_t floats = (extents.backward ? 2 : 1) * attentionBlockRows * stride;
   if (extents.dropout)
-    floats += attentionWords(ceilDiv(n, 4) + 1, attentionLanes) + stride;
+    floats += attentionWords(ceilDiv(extents.longest, 4) + 1, attentionLanes) + stride;
   shared[1] = std::max(shared[1], floats * int64_t(threads) * 4);
   // Sums over columns are in blocks, the longest of them where there are 512 columns.
   auto product = [&](int64_t m, int64_t columns, int64_t k) {

@@ -5,6 +5,7 @@
 #ifndef TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 #define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 
+#include "format/attention_band.h"
 #include "format/memory/gemm_problem.h"
 
 #include <algorithm>
@@ -17,9 +18,13 @@ namespace trainrt {
 inline constexpr int64_t attentionLanes = 16;
 /// Attention computes so many rows of scores at a time.
 inline constexpr int64_t attentionBlockRows = 64;
+/// Of the columns that so many rows see at most.
+inline int64_t attentionBlockColumns(int64_t longest, const AttentionBand &band) {
+  return band.width(attentionBlockRows, longest);
+}
 /// Floats between rows of scores. Rows at multiples of 2 KiB would share a few sets of L1.
-inline constexpr int64_t attentionRowStride(int64_t longest, int64_t lanes) {
-  const int64_t stride = roundUp(longest, lanes);
+inline constexpr int64_t attentionRowStride(int64_t columns, int64_t lanes) {
+  const int64_t stride = roundUp(columns, lanes);
   return stride % 512 == 0 ? stride + lanes : stride;
 }
 /// Random words of positions within `blocks` counters.
@@ -31,6 +36,7 @@ inline constexpr int64_t attentionWords(int64_t blocks, int64_t lanes) {
 struct AttentionExtents {
   int64_t longest, depth, width;
   bool backward, dropout;
+  AttentionBand band;
 };
 
 class WorkingMemory {

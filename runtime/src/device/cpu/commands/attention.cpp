@@ -34,7 +34,7 @@ template <> void runOnHost(const AttentionView &step, HostContext &context) {
   common.scale = step.op.scale;
   common.dropout = step.op.ratio;
   common.seed = context.address<const int64_t>(step.place(Which::Seed));
-  common.causal = step.op.causal;
+  common.band = step.band();
   float *stats = context.address<float>(step.place(Which::Stats));
   const int64_t wrong =
       step.op.backward ? attentionBackwardF32({common, stats, input(Which::DO), output(Which::DQ),
@@ -52,8 +52,8 @@ template <> void runOnHost(const AttentionView &step, HostContext &context) {
 
 template <> void addWorkingMemory(const AttentionView &step, WorkingMemory &memory) {
   if (!step.isEmpty())
-    memory.addAttention(
-        {step.longest(), step.columns(), step.valueColumns(), step.op.backward, step.op.ratio > 0});
+    memory.addAttention({step.longest(), step.columns(), step.valueColumns(), step.op.backward,
+                         step.op.ratio > 0, step.band()});
 }
 
 } // namespace trainrt

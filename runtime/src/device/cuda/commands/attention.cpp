@@ -34,6 +34,7 @@ AttentionCall callOf(const AttentionView &step) {
   call.scale = step.op.scale;
   call.dropout = step.op.dropout;
   call.causal = step.op.causal;
+  call.band = step.op.window;
   call.segments = step.segments();
   call.longest = step.longest();
   return call;

@@ -75,7 +75,23 @@ struct Segment {
   TRAINRT_DEVICE bool sees(const Arguments &args, int queryTile, int keyTile, int query,
                            int key) const {
     query += queryTile * tileRows, key += keyTile * tileRows;
-    return key < length && !(args.causal && key > query);
+    return key < length && query - key <= args.before && key - query <= args.after;
+  }
+  /// The tiles with something that some row of a tile sees: of keys where `back` and `on` are how
+  /// far a query sees, of queries where they are how far a key is seen.
+  TRAINRT_DEVICE int firstTile(int tile, int back) const {
+    const int row = tile * tileRows - back;
+    return row > 0 ? row / tileRows : 0;
+  }
+  TRAINRT_DEVICE int endTile(int tile, int on) const {
+    const int end = ((tile + 1) * tileRows - 1 + on) / tileRows + 1;
+    return end < tiles() ? end : tiles();
+  }
+  /// Whether every row of a tile of queries sees all of a tile of keys.
+  TRAINRT_DEVICE bool seesAll(const Arguments &args, int queryTile, int keyTile) const {
+    const int apart = (queryTile - keyTile) * tileRows;
+    return (keyTile + 1) * tileRows <= length && apart + tileRows - 1 <= args.before &&
+           tileRows - 1 - apart <= args.after;
   }
 };
 TRAINRT_DEVICE int clamped(int x, int most) { return x < 0 ? 0 : x > most ? most : x; }
@@ -333,8 +349,9 @@ template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &
   while (tile < tiles) {
     M::arrange(q);
     float o[M::chunks][4] = {}, highest[2] = {-infinity, -infinity}, sum[2] = {};
-    const int keyTiles = args.causal ? tile + 1 : tiles;
-    for (int first = 0; first < keyTiles; first += blockTiles) {
+    const int keyTiles = segment.endTile(tile, args.after);
+    // Each row sees something of the first two tiles.
+    for (int first = segment.firstTile(tile, args.before); first < keyTiles; first += blockTiles) {
       float s[blockTiles][2][4];
       float top[2] = {highest[0], highest[1]};
 #pragma unroll
@@ -349,7 +366,7 @@ template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &
 #pragma unroll
         for (int i = 0; i < 8; ++i)
           s[j][i / 4][i % 4] *= scale;
-        if (keyTile == keyTiles - 1) // the others are seen as a whole
+        if (!segment.seesAll(args, tile, keyTile))
 #pragma unroll
           for (int i = 0; i < 8; ++i)
             if (!segment.sees(args, tile, keyTile, i / 2 % 2 * 8 + lane.row,
@@ -505,8 +522,8 @@ template <typename T, int Columns> struct Backward {
       log[half] = warp::loadShared(logs + row * 4);
       dot[half] = warp::loadShared(dots + row * 4);
     }
-    const int keyTiles = args.causal ? tile + 1 : segment.tiles();
-    for (int keyTile = 0; keyTile < keyTiles; ++keyTile) {
+    const int keyTiles = segment.endTile(tile, args.after);
+    for (int keyTile = segment.firstTile(tile, args.before); keyTile < keyTiles; ++keyTile) {
       float p[2][4] = {}, dP[2][4] = {};
       const uint32_t at = uint32_t(keyTile * M::tileBytes);
       M::multiplyRows(p, left, k + at);
@@ -517,7 +534,7 @@ template <typename T, int Columns> struct Backward {
 #pragma unroll
       for (int i = 0; i < 8; ++i)
         p[i / 4][i % 4] = warp::exp2(p[i / 4][i % 4] * scale + log[i / 2 % 2]);
-      if (keyTile == keyTiles - 1)
+      if (!segment.seesAll(args, tile, keyTile))
 #pragma unroll
         for (int i = 0; i < 8; ++i)
           if (!segment.sees(args, tile, keyTile, i / 2 % 2 * 8 + lane.row,
@@ -542,7 +559,8 @@ template <typename T, int Columns> struct Backward {
     const Dropout dropout(args, segment.number, head);
     const uint32_t kTile = k + uint32_t(tile * M::tileBytes),
                    vTile = v + uint32_t(tile * M::tileBytes);
-    for (int queryTile = args.causal ? tile : 0; queryTile < segment.tiles(); ++queryTile) {
+    const int queryTiles = segment.endTile(tile, args.before);
+    for (int queryTile = segment.firstTile(tile, args.after); queryTile < queryTiles; ++queryTile) {
       float p[2][4] = {}, dP[2][4] = {};
       const uint32_t at = uint32_t(queryTile * M::tileBytes);
 #pragma unroll
@@ -572,10 +590,11 @@ template <typename T, int Columns> struct Backward {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           p[n][i] = warp::exp2(p[n][i] * scale + log[i % 2]);
-        if (args.causal && queryTile == tile)
+        if (!segment.seesAll(args, queryTile, tile))
 #pragma unroll
           for (int i = 0; i < 4; ++i)
-            if (i / 2 * 8 + lane.row > n * 8 + lane.pair + i % 2)
+            if (!segment.sees(args, queryTile, tile, n * 8 + lane.pair + i % 2,
+                              i / 2 * 8 + lane.row))
               p[n][i] = 0;
 #pragma unroll
         for (int i = 0; i < 4; ++i)

@@ -27,7 +27,8 @@ struct SegmentAttentionArguments {
   int32_t group = 1;    ///< heads that share one of k and v
   int32_t columns = 0;  ///< a multiple of 8, of all matrices
   int32_t clearing = 0; ///< thread blocks of a head that clear the rows behind the segments
-  int32_t causal = 0;
+  /// Row i sees the columns from i - before to i + after; none is more than `longest`.
+  int32_t before = 0, after = 0;
   uint32_t dropped = 0; ///< weights are dropped with the probability dropped / 65536
   float kept = 1;       ///< what the others are multiplied with
   float scale = 1;
