@@ -321,7 +321,7 @@ def main():
         for form, options, remark in (("", {}, raised), ("causal", {}, raised), ("equal only", {}, raised),
                                       ("greater", {}, raised), ("odd heads", {"depth": 6}, "its head size 6"),
                                       ("dropout", {"dropout": 0.3}, raised), ("window", {}, "causal, 2 before, packed documents"),
-                                      ("window on both sides", {"dropout": 0.3}, "all columns, 2 before and 2 after, packed documents")):
+                                      ("window on both sides", {"dropout": 0.3}, "2 before and 2 after, dropout, packed documents")):
             explained = test.compile(f"documents{', ' * bool(form)}{form}", documents(form, **options))
             check("padding is where segment_ids is 0; it reaches no token" in explained, f"{form}: {explained}")
             check(explained.count(remark) == 2, f"{form}: {explained}")
