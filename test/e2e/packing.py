@@ -70,8 +70,8 @@ class Graph:
     def places(self, ids):
         """i and j: the places of rows and columns."""
         self.add(f"node Shape({ids}) -> sizes start=1 end=2", "init origin i64[] = 0", "init step i64[] = 1",
-                 "node Squeeze(sizes) -> length", "node Range(origin, length, step) -> at", "init down i64[1] = 1",
-                 "init across i64[1] = 0", "node Unsqueeze(at, down) -> i", "node Unsqueeze(at, across) -> j")
+                 "node Squeeze(sizes) -> length", "node Range(origin, length, step) -> numbered", "init down i64[1] = 1",
+                 "init across i64[1] = 0", "node Unsqueeze(numbered, down) -> i", "node Unsqueeze(numbered, across) -> j")
 
     def order(self, form):
         """What a row sees by its place."""
@@ -401,11 +401,11 @@ def main():
                 test.batch(f"padding on the {side}", side != "middle", reason, input_ids=ids, attention_mask=real.astype(np.int64), labels=labels)
 
         # Whole rows, of which a window shows a part or all.
-        for form, options, remark in (("window", {}, "causal, 2 before, rows"), ("window on both sides", {}, "all columns, 2 before and 2 after, rows"),
-                                      ("window", {"masked": "-inf"}, "causal, 2 before, rows"), ("window", {"dropout": 0.3}, "causal, 2 before, rows"),
-                                      ("window on both sides", {"masked": "-10000", "dropout": 0.3}, "2 before and 2 after, rows")):
+        for form, options, remark in (("window", {}, "causal, 2 before"), ("window on both sides", {}, "all columns, 2 before and 2 after"),
+                                      ("window", {"masked": "-inf"}, "causal, 2 before"), ("window", {"dropout": 0.3}, "causal, 2 before"),
+                                      ("window on both sides", {"masked": "-10000", "dropout": 0.3}, "all columns, 2 before and 2 after")):
             explained = test.compile(f"rows, {form}, {options}", windows(form, **options))
-            check(explained.count(remark) == 4, explained)
+            check(explained.count(remark) == 4 and explained.count(", rows") == 4, explained)
             for rows, columns in ((5, 40), (3, 1), (1, 2), (4, 3), (2, 200)):
                 ids, labels = fill(rng, np.ones((rows, columns), bool), form)
                 labels[:, 0] = 7
