@@ -407,7 +407,7 @@ def tables():
 
 
 chosen = sys.argv[2:]
-for check in (tasks, packed, not_packed, preferences_as_trl, preference_runs, tables):
+for check in (tasks, encoders, packed, not_packed, preferences_as_trl, orpo_steps, preference_runs, tables):
     if not chosen or check.__name__ in chosen:
         check()
         print(check.__name__, flush=True)

@@ -8,6 +8,7 @@
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Formulas/InputTests.h"
 #include "trainc/Formulas/Windows.h"
+#include "trainc/Support/Obstacle.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -38,7 +38,7 @@ struct Parts {
   double scale = 1;
   /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
-  std::string noSegments = "it is not of packed tokens";
+  Obstacle noSegments = "it is not of packed tokens";
   /// Whether it is of whole rows or documents in them, whatever the batch.
   /// Whether its mask is of documents that positions tell apart.
   bool ofRows = false;
