@@ -47,6 +47,10 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 
+# Ranks in several processes; where there is no Gloo, no plugin was built.
+if os.path.exists(os.path.join(config.build_dir, "lib", "libtrainrt-gloo.so")):
+    config.available_features.add("gloo")
+
 e2e = os.path.join(config.test_source_root, "e2e")
 run_e2e = f"{python} {e2e}/run_e2e.py --trainc {binaries}/trainc --trainc-run {binaries}/trainc-run"
 # Longer names first: lit replaces text, not words.

@@ -28,11 +28,15 @@ public:
   virtual Place placeResult(mlir::Value result) = 0;
   /// A place for a result that is added to what `addend` holds: that value is in it.
   virtual Place placeSum(mlir::Operation *op, mlir::Value addend, mlir::Value result) = 0;
+  /// A place for a result that is made of an operand in the same memory, which may be a gradient's
+  /// accumulator, too: row major.
+  virtual mlir::Value placeOver(mlir::Operation *op, mlir::Value operand, mlir::Value result) = 0;
 };
 
 /// Gives the train ops that are library calls their interface.
 void attachGemmCalls(mlir::MLIRContext *context);
 void attachAttentionCalls(mlir::MLIRContext *context);
+void attachCollectiveCalls(mlir::MLIRContext *context);
 
 } // namespace trainc::plan
 

@@ -35,6 +35,7 @@ void PlanDialect::initialize() {
       >();
   attachGemmCalls(getContext());
   attachAttentionCalls(getContext());
+  attachCollectiveCalls(getContext());
 }
 
 LogicalResult FunctionOp::verifyRegions() {

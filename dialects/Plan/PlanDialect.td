@@ -146,6 +146,22 @@ def Plan_CopyOp : Plan_Command<"copy", ["getCommandCost"]> {
   let hasVerifier = 1;
 }
 
+def Plan_CollectiveKindAttr : EnumAttr<Plan_Dialect, Plan_CollectiveKind, "collective_kind"> {
+  let assemblyFormat = "$value";
+}
+
+def Plan_CollectiveOp : Plan_Command<"collective", []> {
+  let summary = "what all ranks of a run do together";
+  let description = [{
+    `all_reduce`: each buffer, of `elements` numbers of `element_type`, becomes the sum of those of all ranks, in their
+    order (`train.all_reduce`).
+  }];
+  let arguments = (ins Plan_CollectiveKindAttr:$kind, Variadic<Plan_BufferType>:$tensors, Train_DimsAttr:$elements,
+                       TypeAttr:$element_type);
+  let assemblyFormat = "$kind $tensors `elements` $elements `:` $element_type attr-dict";
+  let hasVerifier = 1;
+}
+
 def Plan_ReleaseOp : Plan_Op<"release"> {
   let summary = "ends a buffer's lifetime here, and not before";
   let description = [{

@@ -13,4 +13,11 @@ def Plan_Space : I32EnumAttr<"Space", "where a buffer lives", [
   let cppNamespace = "::trainc::plan";
   let genSpecializedAttr = 0;
 }
+
+def Plan_CollectiveKind : I32EnumAttr<"CollectiveKind", "what ranks do together", [
+    I32EnumAttrCase<"all_reduce", 0>]> {
+  let cppNamespace = "::trainc::plan";
+  let genSpecializedAttr = 0;
+}
+
 #endif // TRAINC_PLAN_ENUMS_TD

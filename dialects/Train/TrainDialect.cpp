@@ -3,6 +3,7 @@
 // arguments.
 
 #include "dialects/Train/TrainDialect.h"
+#include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
@@ -28,6 +29,10 @@ void TrainDialect::initialize() {
 #include "dialects/Train/TrainAttrs.cpp.inc"
       >();
   registerTrainDialectOperations(this);
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainCollectives.cpp.inc"
+      >();
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());
 }

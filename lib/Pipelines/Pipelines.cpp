@@ -9,6 +9,7 @@
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 #include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/Distribute/Distribute.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
@@ -102,6 +103,8 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     attach.gradNorm = options.gradNorm;
     attach.stateFormat = options.optimizerState;
     pm.addPass(createAttachOptimizerPass(attach));
+    if (options.distribution != Distribution::None)
+      pm.addPass(createDistributePass());
   }
   FormStepsPassOptions form;
   // f16 only: bf16 has the range of f32.

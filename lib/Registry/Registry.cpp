@@ -18,6 +18,7 @@
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 #include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/Distribute/Distribute.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
@@ -73,6 +74,7 @@ void trainc::registerAllPasses() {
   registerChooseRecomputePasses();
   registerChunkLossPasses();
   registerDecomposePasses();
+  registerDistributePasses();
   registerFuseLoraPasses();
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();

@@ -44,6 +44,14 @@ struct QuantizeOptions {
   std::string skip;
 };
 
+/// `--distribute`: what the ranks of a run share (docs/design/distribute.md).
+enum class Distribution {
+  /// The package is for one rank.
+  None,
+  /// Rows: each rank has the whole model.
+  Data
+};
+
 struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
@@ -77,6 +85,7 @@ struct GraphOptions {
   std::string optimizerState;
   std::optional<LoraOptions> lora;
   std::optional<QuantizeOptions> quantize;
+  Distribution distribution = Distribution::None;
 };
 
 /// `--offload`: activations wait on the host where that costs no time.

@@ -97,6 +97,8 @@ struct TargetTraits {
   bool fusedAttention = false;
   /// Whether kernels can be made in a few ways each, for tuning to choose from.
   bool kernelVariants = false;
+  /// Whether several ranks can train a package together.
+  bool collectives = false;
 };
 
 /// What kernels are made for, and with.

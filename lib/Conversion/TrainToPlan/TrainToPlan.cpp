@@ -361,6 +361,25 @@ private:
     return places[sum] = place;
   }
 
+  /// Over the operand, where nothing reads that behind `op`; else over a copy. Runtimes clear the
+  /// accumulators of gradients behind the function that takes them.
+  Value placeOver(Operation *op, Value operand, Value result) override {
+    auto argumentOfFunction = dyn_cast<BlockArgument>(operand);
+    const bool isAccumulator =
+        argumentOfFunction &&
+        argument(argumentOfFunction.getArgNumber(), kRoleAttr) == "gradient" &&
+        lastReader(operand) == op;
+    Place place = places[operand];
+    if (wanted.contains(result) || !(isAccumulator || isFree(operand, op)) ||
+        !isContiguous(place.layout, operand.getType())) {
+      place = {newBuffer(result), contiguousLayout(result.getType())};
+      plan::CopyOp::create(builder, op->getLoc(), places[operand].buffer, place.buffer,
+                           train::getBytes(result.getType()));
+    }
+    places[result] = place;
+    return place.buffer;
+  }
+
   func::FuncOp function;
   KernelSource kernels;
   OpBuilder ownBuilder;

@@ -8,6 +8,8 @@
 
 using namespace trainc;
 
+static bool hasCollectives(const TargetTraits &target) { return target.collectives; }
+
 TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
     : OptionGroup(app, options) {
   // "Not given" for each of them.
@@ -43,6 +45,10 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
   add("--accumulate", options.accumulate, "N",
       "micro-batches a step unless trainc-run says otherwise")
       ->check(CLI::Range(1, 1 << 20));
+  add("--distribute", distribution, "HOW",
+      "data: several ranks train the package together, each on its share of the rows (" +
+          namesOfTargets(hasCollectives) + ")")
+      ->check(CLI::IsMember({"data"}));
   group("Which parameters (a REGEX is ECMAScript and matches anywhere in a name)");
   add("--trainable", options.legalize.trainable, "REGEX", "parameters to train");
   add("--group", groups, "REGEX: SETTING,...",
@@ -67,7 +73,7 @@ void TrainingOptions::excludeFromInference() {
         "--weight-decay", "--momentum",  "--nesterov",    "--optimizer-state", "--clip-norm",
         "--grad-norm",    "--no-decay",  "--lr-scale",    "--accumulate",      "--trainable",
         "--freeze",       "--group",     "--layer-decay", "--recompute",       "--memory-budget",
-        "--offload",      "--lora"})
+        "--offload",      "--lora",      "--distribute"})
     // These options belong to training only.
     app.get_option("--inference")->excludes(app.get_option(name));
 }
@@ -83,6 +89,12 @@ void TrainingOptions::read() {
   // Faster below than above is no decay.
   if (options.layerDecay > 1)
     throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
+  if (!distribution.empty()) {
+    checkTarget("--distribute", options.target->traits, hasCollectives,
+                "on " + options.target->traits.phrase.str() +
+                    " ranks cannot exchange their gradients yet");
+    options.graph.distribution = Distribution::Data;
+  }
   // Groups before what depends on them.
   readGroups();
   readOptimizer();

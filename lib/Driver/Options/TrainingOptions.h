@@ -20,7 +20,7 @@ private:
   void readGroups();
   void readOptimizer();
 
-  std::string betas, lrScale, noDecay, freeze;
+  std::string betas, lrScale, noDecay, freeze, distribution;
   std::vector<std::string> groups;
 };
 

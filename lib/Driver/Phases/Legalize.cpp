@@ -5,11 +5,25 @@
 #include "lib/Driver/IdleExpressions.h"
 #include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Conversion/ONNXToTrain/Roles/PadTokens.h"
 #include "trainc/Schedule/Recompute/Config.h"
 
 using namespace mlir;
 using namespace trainc;
+
+/// What of a model several ranks cannot do together, "" if nothing.
+static std::string whyNotDistributed(func::FuncOp forward, bool ownUpdates) {
+  if (ownUpdates)
+    return "the model has a training algorithm of its own (training_info), whose gradients are not "
+           "known apart from it; name an --optimizer to train the model without it";
+  for (unsigned i = 0; i < forward.getNumResults(); ++i)
+    if (getResultRole(forward, i) == "update")
+      return "the forward pass itself changes '" + getResultName(forward, i).str() +
+             "' (running statistics), which each rank would do in its own way; export the model "
+             "with its normalization in evaluation mode";
+  return {};
+}
 
 /// What of the options does not go with the model, "" if nothing; reads what they name.
 /// In an order that matters: sizes and roles before what is named by them.
@@ -20,8 +34,11 @@ static std::string applyOptions(Compilation &c) {
            "gradients; use bf16";
   // Decided by the model, asked by pipelines.
   options.graph.ownUpdates = c.legalized.ownUpdates;
-  if (std::string problem = setPadTokens(c.module->lookupSymbol<func::FuncOp>("forward"),
-                                         options.padTokens, c.model.paddingIds);
+  auto forward = c.module->lookupSymbol<func::FuncOp>("forward");
+  if (options.graph.distribution != Distribution::None)
+    if (std::string problem = whyNotDistributed(forward, c.legalized.ownUpdates); !problem.empty())
+      return "--distribute: " + problem;
+  if (std::string problem = setPadTokens(forward, options.padTokens, c.model.paddingIds);
       !problem.empty())
     return problem;
   // Patterns need the model's values, files are read once.

@@ -24,6 +24,7 @@ static constexpr TargetTraits kTraits{
     .memory = {.alignment = trainrt::planAlignment},
     .schedule = {},
     .speeds = {kSpeed, kSpeed, kSpeed},
+    .collectives = true,
 };
 
 namespace {

@@ -177,12 +177,15 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
       formStep(module, gradients, update);
     if (gradients && micro)
       formMicro(module, gradients);
+    auto exchange = module.lookupSymbol<func::FuncOp>("exchange");
     if (update) {
       if (micro)
-        formUpdate(module, update);
+        formUpdate(module, update, exchange);
       else
         update.erase();
     }
+    if (exchange)
+      exchange.erase();
     // Only micro-batches are weighted.
     if (Operation *weight = module.lookupSymbol(kLossWeightFunction);
         weight && !(gradients && micro))
@@ -263,15 +266,6 @@ private:
     return computed;
   }
 
-  /// Sums of gradients of 16 bits are kept in f32, which is also what the runtime's accumulators
-  /// hold.
-  static Type accumulatorType(Type gradient) {
-    Type element = getElementTypeOrSelf(gradient);
-    return element.isF16() || element.isBF16()
-               ? train::withElementType(gradient, Float32Type::get(gradient.getContext()))
-               : gradient;
-  }
-
   /// Adds a batch's gradients to the accumulators, and updates what the forward itself changes.
   void formMicro(ModuleOp module, func::FuncOp gradients) {
     StepBuilder step(module, "micro", gradients.getLoc());
@@ -325,9 +319,11 @@ private:
     }
   }
 
+  /// @update again, guarded by the flag, of what `exchange`, where there is one, makes of the
+  /// accumulated gradients.
   /// @update again, guarded by the flag.
   /// The name stays with the guarded function; the plain one is inlined and goes.
-  void formUpdate(ModuleOp module, func::FuncOp update) {
+  void formUpdate(ModuleOp module, func::FuncOp update, func::FuncOp exchange) {
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
     StepBuilder step(module, name, update.getLoc());
@@ -340,6 +336,10 @@ private:
     Guard guard(step, update.getLoc());
     std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
     step.argumentsLike(update, "hyper");
+    llvm::StringMap<Value> exchanged;
+    if (exchange)
+      for (auto [i, value] : llvm::enumerate(step.inlineBody(exchange)))
+        exchanged[getResultName(exchange, i)] = value;
     IRMapping mapping;
     // Accumulators are cast to the type that the update was made for.
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
@@ -347,6 +347,8 @@ private:
         Type type = update.getArgumentTypes()[i];
         Value sum = step.argument("gradient", getArgName(update, i), accumulatorType(type),
                                   update.getLoc());
+        if (Value value = exchanged.lookup(getArgName(update, i)))
+          sum = value;
         mapping.map(update.getArgument(i),
                     step.at(update.getLoc()).cast(sum, getElementTypeOrSelf(type)));
       }

@@ -11,7 +11,7 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     `@step` is `@gradients` and `@update` in one, for one micro-batch a step: a gradient is consumed where it
     appears. `@micro` adds the gradients of one micro-batch to accumulators (zeroed by the runtime before the
     first one), which `@update` then takes as gradients. Both compute the loss and state only; `@eval` is
-    `form-eval`'s. `@forward` and `@gradients` are removed.
+    `form-eval`'s. `@forward`, `@gradients` and `@exchange` are removed.
 
     A loss that is not finite sets the state `nonfinite` (i32) to 1, and so does a `verdict` of `@update`, the norm
     that is clipped. While it is set, every update of `@step`, `@micro` and `@update` returns its argument unchanged.
@@ -26,6 +26,9 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     used. Where one of an update's gradients is not finite, `@step` and `@update` leave parameters and optimizer
     state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
+
+    `@exchange`, where `distribute` has made it, stands in `@update` between the accumulated gradients and what is done
+    with them; `@step` is for one rank.
 
     Outputs of `@update`, the norm of the gradients, are those of `@step` and `@update`: of gradients that are no
     longer scaled, and summed up over all micro-batches.

@@ -25,6 +25,13 @@ BlockArgument trainc::addArgument(func::FuncOp func, StringRef role, StringRef n
   return func.getArgument(number);
 }
 
+Type trainc::accumulatorType(Type gradient) {
+  Type element = getElementTypeOrSelf(gradient);
+  return element.isF16() || element.isBF16()
+             ? train::withElementType(gradient, Float32Type::get(gradient.getContext()))
+             : gradient;
+}
+
 /// The function is added to the module at once, its type set in `finish`.
 StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
     : opBuilder(module.getContext()) {

@@ -44,7 +44,7 @@ class PackageInfo(Structure):
         ("batch_symbol", c_char_p), ("batch_symbol_index", c_int32), ("can_train", c_int32),
         ("can_accumulate", c_int32), ("can_eval", c_int32), ("optimizer", c_char_p), ("lr", c_double),
         ("weight_decay", c_double), ("clip_norm", c_double), ("accumulate", c_int64), ("loss_weight", c_char_p),
-        ("loss_is_mean", c_int32),
+        ("loss_is_mean", c_int32), ("distribute", c_char_p),
     ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ class SessionOptions(Structure):
         ("progress_user", c_void_p), ("device", c_int32), ("synchronous", c_int32), ("stream", c_void_p),
         ("command_done", c_void_p), ("command_user", c_void_p), ("check_numerics", c_int32), ("no_variants", c_int32),
         ("density", c_void_p), ("density_user", c_void_p), ("any_model", c_int32), ("memory", c_void_p),
-        ("memory_user", c_void_p),
+        ("memory_user", c_void_p), ("emulate_world", c_int32), ("ranks", c_void_p),
     ]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ class StepResult(Structure):
     _fields_ = [
         ("size", c_size_t), ("step", c_int64), ("loss", c_double), ("lr", c_double), ("milliseconds", c_double),
         ("peak_bytes", c_uint64), ("nonfinite", c_int32), ("wait_milliseconds", c_double), ("grad_norm", c_double),
-        ("flops", c_double),
+        ("flops", c_double), ("last", c_int32),
     ]  # fmt: skip
 
 

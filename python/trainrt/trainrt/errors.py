@@ -69,6 +69,10 @@ class DeviceError(Error):
     """There is no GPU or driver for the package, or the GPU failed."""
 
 
+class RankLost(Error):
+    """Another rank has ended, or does not come."""
+
+
 class Closed(Error):
     """The session or package has been closed."""
 
@@ -87,4 +91,5 @@ BY_STATUS = {
     10: Unsupported,
     11: InternalError,
     12: DeviceError,
+    13: RankLost,
 }

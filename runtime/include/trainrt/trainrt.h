@@ -70,6 +70,7 @@ typedef enum trainrt_status {
   TRAINRT_INTERNAL = 11,
   /* there is no GPU or driver for this package, or the GPU failed: the message says which */
   TRAINRT_DEVICE_ERROR = 12,
+  TRAINRT_RANK_LOST = 13, /* another rank has ended, or does not come (since 1.4) */
   /* not a status: makes the enum as wide as an int, in C++ too */
   TRAINRT_STATUS_INT_ = 0x7fffffff
 } trainrt_status;
@@ -185,6 +186,8 @@ typedef struct trainrt_package_info {
      `loss_is_mean`, losses of batches that are weighted by it give that of all their rows. */
   const char *loss_weight;
   int32_t loss_is_mean;
+  /* Since 1.4: what ranks that train it together share: "data", rows; NULL: it is for one rank. */
+  const char *distribute;
 } trainrt_package_info;
 
 static inline trainrt_package_info trainrt_package_info_default(void) {
@@ -407,6 +410,9 @@ typedef struct trainrt_phase_memory {
 /* `memory` is valid during the call only. */
 typedef void (*trainrt_memory_done)(void *user, const trainrt_phase_memory *memory);
 
+/* The processes that train together, see ranks.h. */
+typedef struct trainrt_ranks trainrt_ranks;
+
 typedef struct trainrt_session_options {
   size_t size;
   uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
@@ -450,6 +456,14 @@ typedef struct trainrt_session_options {
      last micro-batch, and of the update) once it has been given to the device. NULL: none */
   trainrt_memory_done memory;
   void *memory_user;
+  /* since 1.4: this many ranks train together within the session, each with a thread and memory of
+     its own, as processes would, and with the same bits: `trainrt_step` shares its micro-batches
+     out to them, the first ones to rank 0. For packages of `trainc --distribute`. 0: there is one
+   */
+  int32_t emulate_world;
+  /* since 1.4: the session is one rank of these processes, see ranks.h, which must outlive it; not
+     together with `emulate_world`. NULL: it is alone */
+  trainrt_ranks *ranks;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {
@@ -517,7 +531,9 @@ enum {
   TRAINRT_STEP_LAG = 2,
   /* since 1.1: trainrt_session_check has found these batches to be good and nothing in them has
      changed, so their values are not looked at again */
-  TRAINRT_STEP_CHECKED = 4
+  TRAINRT_STEP_CHECKED = 4,
+  /* since 1.4: this rank of several will make no step behind this one; see `last` of the result */
+  TRAINRT_STEP_LAST = 8
 };
 
 /* Since 1.4: what the losses and gradients of micro-batches count for. */
@@ -562,6 +578,9 @@ typedef struct trainrt_step_result {
   double grad_norm;
   /* since 1.4: operations that the step's functions make, as trainc counts them; 0: not told */
   double flops;
+  /* since 1.4, of several ranks: 1: one of them has made this step with TRAINRT_STEP_LAST, so that
+     none makes a further one */
+  int32_t last;
 } trainrt_step_result;
 
 static inline trainrt_step_result trainrt_step_result_default(void) {

@@ -7,6 +7,7 @@
 
 static_assert(int(TRAINRT_INTERNAL) == int(trainrt::Code::Internal));
 static_assert(int(TRAINRT_DEVICE_ERROR) == int(trainrt::Code::DeviceError));
+static_assert(int(TRAINRT_RANK_LOST) == int(trainrt::Code::RankLost));
 static_assert(int(TRAINRT_CANCELLED) == int(trainrt::Code::Cancelled));
 static_assert(int(TRAINRT_MISSING_WEIGHTS) == int(trainrt::Code::MissingWeights));
 static_assert(int(TRAINRT_BOOL) == int(trainrt::DType::Bool));
@@ -77,9 +78,9 @@ uint32_t trainrt_version(void) { return TRAINRT_VERSION; }
 
 const char *trainrt_status_name(trainrt_status status) {
   static constexpr const char *names[] = {
-      "ok",          "invalid_argument", "bad_package", "bad_data",  "missing_weights",
-      "not_found",   "out_of_memory",    "io_error",    "nonfinite", "cancelled",
-      "unsupported", "internal",         "device_error"};
+      "ok",          "invalid_argument", "bad_package",  "bad_data",  "missing_weights",
+      "not_found",   "out_of_memory",    "io_error",     "nonfinite", "cancelled",
+      "unsupported", "internal",         "device_error", "rank_lost"};
   return size_t(status) < std::size(names) ? names[size_t(status)] : "unknown";
 }
 

@@ -9,6 +9,7 @@
 #include "session/adapter/lora_merge.h"
 #include "session/checkpoint.h"
 #include "session/data/sampler.h"
+#include "session/ranks/rank_group.h"
 #include "session/session.h"
 #include "trainrt/trainrt.h"
 
@@ -42,6 +43,8 @@ struct trainrt_session {
   /// The thread whose call it is in, if any.
   mutable std::atomic<std::thread::id> user{};
   std::unique_ptr<trainrt::Session> impl;
+  /// The other ranks, where this session emulates several.
+  std::unique_ptr<trainrt::RankGroup> group;
   trainrt::CheckpointInfo checkpoint;
   trainrt::CheckpointClaim claim;
   /// Of the last tuning.
@@ -52,6 +55,10 @@ struct trainrt_session {
   trainrt::OwnedArray merged;
   /// What the adapter says that was loaded.
   trainrt::BaseModel base;
+};
+
+struct trainrt_ranks {
+  std::shared_ptr<trainrt::Communicator> impl;
 };
 
 struct trainrt_sampler {

@@ -165,6 +165,7 @@ trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_
       if (output.isWeight)
         result.loss_weight = output.name.c_str();
     result.loss_is_mean = manifest.lossIsMean;
+    result.distribute = manifest.distribute.empty() ? nullptr : manifest.distribute.c_str();
     return writeStruct(result, "info", info);
   });
 }

@@ -56,6 +56,7 @@ Status writeResult(const trainrt_session &session, const Status &status, const S
     filled.wait_milliseconds = (session.impl->waitedSeconds() - waitedBefore) * 1e3;
     filled.grad_norm = done.gradNorm;
     filled.flops = done.flops;
+    filled.last = done.last;
     TRAINRT_TRY(writeStruct(filled, "result", result));
   }
   return status;
@@ -97,6 +98,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.allowNonfinite = chosen.flags & TRAINRT_STEP_ALLOW_NONFINITE;
     stepOptions.lag = chosen.flags & TRAINRT_STEP_LAG;
     stepOptions.checked = chosen.flags & TRAINRT_STEP_CHECKED;
+    stepOptions.last = chosen.flags & TRAINRT_STEP_LAST;
     session->impl->warnings().clear();
     StepResult done;
     // Waiting is told as this call's share.
@@ -221,7 +223,15 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
       };
     // A session that could not be made leaves nothing behind.
     auto result = std::make_unique<trainrt_session>();
-    TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
+    if (given.ranks && given.emulate_world)
+      return fail(Code::InvalidArgument,
+                  "options->ranks and emulate_world exclude each other: a process is one rank");
+    if (given.ranks)
+      chosen.ranks = given.ranks->impl;
+    TRAINRT_TRY(given.emulate_world == 0
+                    ? Session::create(package->impl, chosen, result->impl)
+                    : RankGroup::create(package->impl, chosen, given.emulate_world, result->impl,
+                                        result->group));
     *session = result.release();
     return {};
   });
@@ -306,9 +316,10 @@ trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batch
                             size_t batch_count, const trainrt_step_options *options,
                             trainrt_step_result *result, trainrt_error **error) {
   return runStep(session, batches, batch_count, options, result, error,
-                 TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED,
+                 TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED | TRAINRT_STEP_LAST,
                  [&](const auto &read, const auto &chosen, auto &done) {
-                   return session->impl->step(read, chosen, done);
+                   return session->group ? session->group->step(*session->impl, read, chosen, done)
+                                         : session->impl->step(read, chosen, done);
                  });
 }
 

@@ -115,6 +115,30 @@ std::string ofTuning(const Options &o) {
   return {};
 }
 
+std::string ofRanks(const Options &o) {
+  const std::pair<bool, const char *> ways[] = {{o.ranks != 0, "--ranks"},
+                                                {o.emulateWorld != 0, "--emulate-world"},
+                                                {!o.coordinator.empty(), "--coordinator"}};
+  const std::pair<bool, const char *> alone[] = {{o.world > 1, "--world"},
+                                                 {o.tune.has_value(), "--tune"},
+                                                 {!o.dumpGradients.empty(), "--dump-gradients"},
+                                                 {o.checkNumerics, "--check-numerics"}};
+  std::string way;
+  for (auto [given, name] : ways) {
+    if (!given)
+      continue;
+    if (!way.empty())
+      return way + " and " + name + " exclude each other";
+    way = name;
+    for (auto [excluded, other] : alone)
+      if (excluded && (way != "--coordinator" || other != alone[0].second))
+        return way + " and " + other + " exclude each other";
+  }
+  if (o.maxRestarts && (!o.ranks || o.save.empty()))
+    return "--max-restarts needs --ranks N and --save DIR";
+  return {};
+}
+
 std::string ofSamples(const Options &o) {
   if (o.rank >= o.world)
     return "--rank " + std::to_string(o.rank) + " is none of --world " + std::to_string(o.world) +
@@ -183,6 +207,9 @@ std::string ofMissingData(const Options &o) {
       {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
       {o.trim.has_value(), "--trim"},
       {o.world > 1, "--world"},
+      {o.emulateWorld != 0, "--emulate-world"},
+      {o.ranks != 0, "--ranks"},
+      {!o.coordinator.empty(), "--coordinator"},
       {o.dropTail.has_value(), "--tail"}};
   for (auto [given, name] : needData)
     if (given)
@@ -193,7 +220,8 @@ std::string ofMissingData(const Options &o) {
 } // namespace
 
 std::string findConflict(const Options &options) {
-  for (auto *conflict : {ofRun, ofExport, ofTuning, ofSamples, ofWindows, ofInfo, ofMissingData})
+  for (auto *conflict :
+       {ofRun, ofExport, ofTuning, ofRanks, ofSamples, ofWindows, ofInfo, ofMissingData})
     if (std::string found = conflict(options); !found.empty())
       return found;
   return {};

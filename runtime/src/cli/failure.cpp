@@ -12,6 +12,8 @@ ExitCode exitCodeOf(trainrt_status status) {
   case TRAINRT_OUT_OF_MEMORY:
   case TRAINRT_DEVICE_ERROR:
     return exitResources;
+  case TRAINRT_RANK_LOST:
+    return exitRanks;
   case TRAINRT_INVALID_ARGUMENT:
   case TRAINRT_INTERNAL:
     return exitInternal;

@@ -17,14 +17,18 @@ enum ExitCode {
   exitInput = 1,     ///< the input is at fault
   exitUsage = 2,     ///< the command line is
   exitResources = 3, ///< out of memory, a device fault
-  exitInternal = 4   ///< a bug
+  exitInternal = 4,  ///< a bug
+  exitRanks = 5      ///< another rank has ended, or does not come
 };
 
 /// Ends the program with `code` after printing what() behind "trainc-run: error: ".
 class Failure : public std::runtime_error {
 public:
-  Failure(ExitCode code, const std::string &message) : std::runtime_error(message), code(code) {}
+  Failure(ExitCode code, const std::string &message, bool isShared = false)
+      : std::runtime_error(message), code(code), isShared(isShared) {}
   const ExitCode code;
+  /// Whether all ranks that train together end by it, each by itself.
+  const bool isShared;
 };
 
 ExitCode exitCodeOf(trainrt_status status);

@@ -14,6 +14,8 @@
 #include "cli/log/run_log.h"
 #include "cli/log/summary_page.h"
 #include "cli/outputs.h"
+#include "cli/ranks/launch.h"
+#include "cli/ranks/place.h"
 #include "cli/train.h"
 #include "cli/tune.h"
 
@@ -32,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 /// One run of the program: what its options ask for, one thing after the other.
 class Run {
 public:
-  explicit Run(Options given)
-      : options(std::move(given)),
+  Run(Options given, const RankPlace &place, trainrt_ranks *ranks)
+      : options(std::move(given)), place(place), ranks(ranks),
         reporter(makeReporter({options.json, options.logLevel, options.warningsAsErrors})),
         package(options.package, options.verifyKey), training(!options.data.empty()) {
     timed("opening " + options.package);
@@ -56,6 +58,8 @@ private:
   void timed(const std::string &what);
 
   Options options;
+  const RankPlace &place;
+  trainrt_ranks *const ranks;
   const std::unique_ptr<Reporter> reporter;
   Clock::time_point last = Clock::now();
   const Package package;
@@ -90,14 +94,14 @@ void Run::prepareOutputs() {
   if (options.density)
     density.emplace(package, *options.density, options.json);
   if (options.memoryStats && training)
-    memory.emplace(options.rank, options.json);
+    memory.emplace(options.ownRank, options.json);
 }
 
 void Run::makeSession() {
   const bool told = session.has_value();
   session.reset(); // and what it has taken
   session.emplace(
-      openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
+      openSession(options, package, !training, ranks, options.profile.empty() ? nullptr : &profile,
                   density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
   loadAdapter(options, session->get(), *reporter);
   timed("making the session");
@@ -131,8 +135,8 @@ void Run::openData() {
 
 void Run::planBatches() {
   if (training) {
-    const MicroBatches micro =
-        options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
+    const MicroBatches micro = options.dumpGradients.empty() ? MicroBatches(options.microBatches())
+                                                             : 2; // with accumulators
     chooseBatch(package, session->get(), *data, micro);
     order = makeBatchOrder(options, package, *data, trainrt_session_seed(session->get()));
     int64_t rows = 0, length = 0;
@@ -209,6 +213,14 @@ void Run::tellTotals() {
 void Run::perform() {
   if (options.info)
     return printInfo();
+  if (!place.isAlone()) {
+    if (!package.info.distribute)
+      throw Failure(exitInput, package.path + ": the package is for one rank, and " + place.source +
+                                   " has started " + std::to_string(place.world) +
+                                   "; compile it with --distribute data");
+    reporter->fact("ranks", std::to_string(place.world) + ", by " + place.source +
+                                "; rank 0 is at " + place.coordinator);
+  }
   prepareOutputs();
   // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
   // wrong there is found at once.
@@ -217,6 +229,7 @@ void Run::perform() {
     if (session->resumed) {
       const bool variants = options.variants;
       options = continued(options, package, session->resumed->decisions);
+      applyPlace(place, options);
       if (options.variants != variants)
         makeSession(); // which has them or not
     }
@@ -255,6 +268,34 @@ int fail(int code, const std::string &message) {
   return code;
 }
 
+/// As one of the ranks that train together, if there are several.
+int runRank(Options options) {
+  const RankPlace place =
+      options.data.empty() || options.info || options.tune ? RankPlace() : findPlace(options);
+  JoinedRanks joined;
+  try {
+    if (!place.isAlone())
+      joined.join(place, options);
+    applyPlace(place, options);
+    Run(std::move(options), place, joined.get()).perform();
+    return exitSuccess;
+  } catch (const Failure &failure) {
+    if (!joined.get())
+      throw;
+    if (!failure.isShared)
+      joined.fail(failure.what());
+    // Rank 0 tells what it gets to know of the others.
+    if (place.speaks())
+      throw;
+    if (failure.code == exitRanks)
+      throw Failure(failure.code, "rank " + std::to_string(place.rank) + ": " + failure.what());
+    return failure.code;
+  } catch (const std::exception &error) {
+    joined.fail(error.what());
+    throw;
+  }
+}
+
 } // namespace
 
 int runMain(int argc, char **argv) {
@@ -264,9 +305,10 @@ int runMain(int argc, char **argv) {
       std::fputs(parsed.text.c_str(), parsed.exitCode ? stderr : stdout);
       return parsed.exitCode;
     }
+    if (parsed.options->ranks)
+      return launchRanks(*parsed.options);
     catchSignals();
-    Run(std::move(*parsed.options)).perform();
-    return exitSuccess;
+    return runRank(std::move(*parsed.options));
   } catch (const Failure &failure) {
     return fail(failure.code, failure.what());
   } catch (const std::bad_alloc &) {

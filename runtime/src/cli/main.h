@@ -7,7 +7,8 @@
 namespace trainrt::run {
 
 /// Runs the whole program and returns its exit code: 0 success, 1 the input is at fault, 2 usage,
-/// 3 out of memory or a device fault, 4 internal error. Catches SIGINT, SIGTERM and SIGHUP.
+/// 3 out of memory or a device fault, 4 internal error, 5 another rank has ended. Catches SIGINT,
+/// SIGTERM and SIGHUP.
 int runMain(int argc, char **argv);
 
 } // namespace trainrt::run

@@ -73,6 +73,7 @@ private:
   void addEvaluation();
   void addLog();
   void addMachine();
+  void addRanks();
   void addInspection();
 
   /// A flag that may have a number behind "=", else the one in braces.
@@ -111,6 +112,7 @@ CommandLine::CommandLine() {
   addEvaluation();
   addLog();
   addMachine();
+  addRanks();
   addInspection();
 }
 
@@ -416,6 +418,42 @@ void CommandLine::addMachine() {
       ->group(group);
   app.add_flag("--sync", o.synchronous,
                "wait for every GPU kernel, so that an error names the one at fault; slow")
+      ->group(group);
+}
+
+void CommandLine::addRanks() {
+  group = "Several ranks (packages of trainc --distribute)";
+  app.add_option("--ranks", o.ranks,
+                 "start N processes on this machine, which train together; each gets its share of "
+                 "the threads")
+      ->type_name("N")
+      ->check(integer(1, 1024))
+      ->group(group);
+  app.add_option("--coordinator", o.coordinator,
+                 "where rank 0 listens and all others call: this process is --rank R of --world N "
+                 "(default: as torchrun, mpirun or srun say)")
+      ->type_name("HOST:PORT")
+      ->group(group);
+  app.add_option("--emulate-world", o.emulateWorld,
+                 "N ranks in this process, with the bits of N processes")
+      ->type_name("N")
+      ->check(integer(1, 64))
+      ->group(group);
+  app.add_option("--max-restarts", o.maxRestarts,
+                 "of --ranks: begin again from the last checkpoint of --save where a rank is lost")
+      ->type_name("N")
+      ->check(integer(0, 1000))
+      ->group(group);
+  app.add_option("--join-timeout", o.joinTimeout,
+                 "seconds that ranks are waited for at the beginning (default 60)")
+      ->type_name("S")
+      ->check(integer(1, 1 << 20))
+      ->group(group);
+  app.add_option(
+         "--collective-timeout", o.exchangeTimeout,
+         "seconds that an exchange may take, the slowest rank's step included (default 120)")
+      ->type_name("S")
+      ->check(integer(1, 1 << 20))
       ->group(group);
 }
 

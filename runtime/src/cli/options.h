@@ -7,6 +7,7 @@
 #include "cli/schedule.h"
 #include "format/log_level.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -37,6 +38,13 @@ struct Options {
   std::optional<int64_t> trim; ///< to a multiple of it
   std::string complexity;
   int64_t rank = 0, world = 1;
+  // Processes that train together.
+  int64_t ranks = 0;       ///< that this one starts; 0: none
+  std::string coordinator; ///< HOST:PORT
+  int64_t maxRestarts = 0, joinTimeout = 60, exchangeTimeout = 120;
+  /// Ranks that share a step's micro-batches, and which this one is: set where they have joined.
+  int64_t share = 1, ownRank = 0;
+  int64_t emulateWorld = 0; ///< ranks that train together in this process; 0: none
   std::optional<bool> dropTail;
 
   std::string weights;
@@ -85,6 +93,8 @@ struct Options {
   bool tellsPeakShare() const {
     return peakFlops || measurePeak || !logDir.empty() || !summary.empty();
   }
+  /// Of a step, on all ranks together.
+  int64_t microBatches() const { return accumulate * std::max<int64_t>(emulateWorld, share); }
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
   /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".
   bool exportsAdapter() const;

@@ -130,8 +130,8 @@ void claimBest(const Options &options, trainrt_session *session) {
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
-                    Reporter &reporter) {
+                    trainrt_ranks *ranks, Profile *profile, DensityLog *density, MemoryLog *memory,
+                    bool told, Reporter &reporter) {
   trainrt_session_options settings = trainrt_session_options_default();
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
@@ -141,6 +141,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.check_numerics = options.checkNumerics;
   settings.no_variants = !options.variants;
   settings.any_model = options.anyModel;
+  settings.emulate_world = inference ? 0 : int32_t(options.emulateWorld);
+  settings.ranks = ranks;
   if (profile)
     profile->attach(settings);
   if (density)

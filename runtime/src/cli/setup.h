@@ -48,11 +48,11 @@ struct Session {
   trainrt_session *get() const { return handle.get(); }
 };
 
-/// Throws Failure. `inference`: nothing will be trained. `profile`, `density` and `memory` may be
-/// null. `told`: an earlier session of this run has said what this one has to say.
+/// Throws Failure. `inference`: nothing will be trained. `ranks`, `profile`, `density` and `memory`
+/// may be null. `told`: an earlier session of this run has said what this one has to say.
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
-                    Reporter &reporter);
+                    trainrt_ranks *ranks, Profile *profile, DensityLog *density, MemoryLog *memory,
+                    bool told, Reporter &reporter);
 
 /// Removes the checkpoints of a folder for whose steps it is said, and returns the steps of others.
 std::vector<int64_t> removeCheckpoints(const std::string &folder,

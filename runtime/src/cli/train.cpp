@@ -74,13 +74,15 @@ public:
   void dumpGradients();
 
 private:
+  /// Whether it is one of several processes, which end together.
+  bool isRanked() const { return options.share > 1; }
   int64_t stepsDone() const { return trainrt_session_step(session); }
   /// The number of the run's last step.
   int64_t countSteps() {
     if (options.steps)
       return *options.steps;
     auto steps = [&](int64_t epoch) {
-      return (order->batches(epoch) + options.accumulate - 1) / options.accumulate;
+      return (order->batches(epoch) + options.microBatches() - 1) / options.microBatches();
     };
     const int64_t epochs = options.epochs.value_or(1);
     if (order->isRegular())
@@ -164,6 +166,7 @@ private:
   std::vector<double> stepMilliseconds, hostMicroseconds;
   uint64_t peakBytes = 0;
   size_t reasonsTold = 0;
+  bool othersEnd = false; ///< a rank wants no further step
 };
 
 void Trainer::resume(const DataState &state) {
@@ -215,7 +218,11 @@ void Trainer::resume(const DataState &state) {
 StepLoader::Settings Trainer::loading() const {
   StepLoader::Settings settings;
   settings.session = session;
-  settings.microBatches = options.accumulate;
+  settings.microBatches = options.microBatches();
+  if (isRanked()) {
+    settings.rank = options.ownRank;
+    settings.ranks = options.share;
+  }
   if (options.steps)
     settings.steps = *options.steps - stepsDone();
   settings.epochs = options.epochs.value_or(1);
@@ -238,6 +245,8 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
   if (lag)
     settings.flags |= TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED; // by the loader
+  if (isRanked() && (interruption() || !reporter.lost().empty()))
+    settings.flags |= TRAINRT_STEP_LAST;
   return settings;
 }
 
@@ -248,7 +257,14 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
     std::string context;
     const std::string message = error.message(status);
-    for (size_t i = 0; status == TRAINRT_BAD_DATA && i < count; ++i) {
+    if (status == TRAINRT_RANK_LOST && !options.save.empty())
+      context = savedAt < 0 ? "this run has saved no checkpoint yet"
+                            : "the last checkpoint is " + options.save + "/step-" +
+                                  std::to_string(savedAt) + "; --resume " + options.save +
+                                  " continues from there";
+    // Of another rank these are not the batches.
+    const bool isOwn = !message.starts_with("rank ");
+    for (size_t i = 0; isOwn && status == TRAINRT_BAD_DATA && i < count; ++i) {
       const std::string number = "micro-batch " + std::to_string(i) + ": ";
       if (count == 1)
         context = data.where(batches[i], message);
@@ -335,8 +351,17 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
       step.density = density->take();
     if (memory)
       step.memory = memory->take();
+    othersEnd |= result.last != 0;
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
+  }
+  if (isRanked()) {
+    // Of a step all ranks have the same outcome.
+    try {
+      return settle(status, error, result, std::move(step), loader);
+    } catch (const Failure &failure) {
+      throw Failure(failure.code, failure.what(), /*isShared=*/true);
+    }
   }
   if (!lag)
     return settle(status, error, result, std::move(step), loader);
@@ -499,7 +524,7 @@ std::string Trainer::run() {
     const bool epochEnds = !options.steps && next->after.epoch != next->before.epoch;
     give(std::move(next), start, loader);
     const char *signal = interruption();
-    const bool ends = signal || !reporter.lost().empty();
+    const bool ends = isRanked() ? othersEnd : signal || !reporter.lost().empty();
     const bool saves = options.saveEvery && stepsGiven % *options.saveEvery == 0;
     const bool evaluates =
         evalData && ((options.evalEvery && stepsGiven % *options.evalEvery == 0) || epochEnds);
@@ -509,11 +534,15 @@ std::string Trainer::run() {
       const std::string lost = reporter.lost();
       reporter.end();
       save(position);
-      throw Failure(exitInput, (signal ? std::string("interrupted by ") + signal : lost) +
-                                   " after step " + std::to_string(stepsDone()) +
-                                   (options.save.empty()
-                                        ? "; nothing was saved (--save DIR)"
-                                        : "; --resume " + options.save + " continues from there"));
+      throw Failure(exitInput,
+                    (signal         ? std::string("interrupted by ") + signal
+                     : lost.empty() ? "interrupted on another rank"
+                                    : lost) +
+                        " after step " + std::to_string(stepsDone()) +
+                        (options.save.empty()
+                             ? "; nothing was saved (--save DIR)"
+                             : "; --resume " + options.save + " continues from there"),
+                    isRanked());
     }
     if (saves)
       save(position);
@@ -577,7 +606,10 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package cannot keep gradients (" +
                                  (options.accumulate > 1 ? "--accumulate" : "--dump-gradients") +
                                  "): it has no separate update");
-  if (options.accumulateBy == "tokens" && options.accumulate > 1 && !info.loss_is_mean)
+  if (options.emulateWorld && !info.distribute)
+    throw Failure(exitInput, package.path + ": the package is for one rank; compile it with "
+                                            "--distribute data for --emulate-world");
+  if (options.accumulateBy == "tokens" && options.microBatches() > 1 && !info.loss_is_mean)
     throw Failure(exitInput, package.path +
                                  ": --accumulate-by tokens weights micro-batches by what their "
                                  "losses are divided by, and the loss is no quotient of sums over "
@@ -623,8 +655,8 @@ void introduce(const Options &options, const Package &package, const Session &se
         data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
             (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
                          : "up to " + grouped(rows) + " (" + how + ")") +
-            (options.accumulate > 1
-                 ? ", " + grouped(options.accumulate) + " micro-batches a step, " +
+            (options.microBatches() > 1
+                 ? ", " + grouped(options.microBatches()) + " micro-batches a step, " +
                        howWeighted(options.accumulateBy.empty() ? defaultWeighting(info)
                                                                 : options.accumulateBy)
                  : "") +
@@ -636,7 +668,7 @@ void introduce(const Options &options, const Package &package, const Session &se
     trainrt_memory plan = trainrt_memory_default();
     std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
     ErrorSlot error;
-    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.accumulate) : 2;
+    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;
     if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
                                trainrt_session_threads(session.get()), &plan, error) == TRAINRT_OK)
       reporter.fact("memory plan",

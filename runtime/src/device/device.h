@@ -4,6 +4,7 @@
 #ifndef TRAINRT_DEVICE_DEVICE_H
 #define TRAINRT_DEVICE_DEVICE_H
 
+#include "comm/communicator.h"
 #include "device/memory.h"
 #include "device/observer.h"
 #include "device/thread_pool.h"
@@ -39,6 +40,8 @@ struct DeviceOptions {
   bool synchronous = false;
   /// Is told of every command of every run, if not null.
   CommandObserver *observer = nullptr;
+  /// The ranks that the commands' collectives are of; null: this one alone.
+  Communicator *ranks = nullptr;
 };
 
 class Device;

@@ -394,6 +394,10 @@ Status readOptimizer(const Fields &root, Manifest &manifest) {
       return badManifest("field '", optimizer->at(key), "': ", *value,
                          " is no value for it (it must be finite and not negative)");
   }
+  TRAINRT_TRY(optimizer->optionalText("distribute", manifest.distribute));
+  if (!manifest.distribute.empty() && manifest.distribute != "data")
+    return badManifest("field 'optimizer.distribute': '", manifest.distribute,
+                       "' is unknown; use a newer runtime");
   TRAINRT_TRY(optimizer->integer("accumulate", manifest.accumulate));
   if (manifest.accumulate < 1 || manifest.accumulate > 1 << 20)
     return badManifest("field 'optimizer.accumulate' is not between 1 and 1048576");

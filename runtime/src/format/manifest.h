@@ -117,6 +117,8 @@ struct Manifest {
   std::vector<Tensor> inputs, outputs, parameters, state;
   std::vector<File> files;
   double lr = NAN, weightDecay = NAN, clipNorm = NAN;
+  /// What ranks share ("data"); "": the package is for one.
+  std::string distribute;
   /// Micro-batches of a step unless the caller says otherwise.
   int64_t accumulate = 1;
   /// Steps that led to the first values of the state.

@@ -28,7 +28,8 @@ enum class Code : int32_t {
   Cancelled = 9,
   Unsupported = 10,
   Internal = 11,
-  DeviceError = 12
+  DeviceError = 12,
+  RankLost = 13
 };
 
 /// A name out of a file, or any other text of somebody else's, as it may stand in a message: what a

@@ -3,6 +3,7 @@
 #ifndef TRAINRT_SESSION_OPTIONS_H
 #define TRAINRT_SESSION_OPTIONS_H
 
+#include "comm/communicator.h"
 #include "device/memory.h"
 #include "plan/execution_plan.h"
 #include "session/data/density.h"
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,8 @@ struct SessionOptions {
   bool anyModel = false;
   /// Is told how full the batches of each step are, before the step is made.
   std::function<void(const DensityRecord &)> density;
+  /// The ranks that train together, of which the session is one; null: it is alone.
+  std::shared_ptr<Communicator> ranks;
   /// Is told of the memory at the phases of each step.
   std::function<void(const MemoryRecord &)> memory;
 };
@@ -73,6 +77,8 @@ struct StepOptions {
   /// Return the result of the step before, so that a device need not wait for the host.
   bool lag = false;
   bool checked = false; ///< `check` has found these batches to be good
+  /// This rank wants no step behind this one.
+  bool last = false;
 };
 
 struct StepResult {
@@ -81,6 +87,8 @@ struct StepResult {
   double gradNorm = NAN; ///< NaN where the package does not compute it
   double flops = 0;      ///< of the functions that ran; 0: not told
   bool nonfinite = false;
+  /// Some rank wants no step behind this one.
+  bool last = false;
   /// It was found while parameters were updated: all that is finite has its new value.
   bool inPart = false;
   /// The parameters whose gradients or new values were not finite, as far as it is known.

@@ -34,6 +34,10 @@ Status Session::start(const SessionOptions &options) {
   phases.create(options.memory);
   key = options.seed;
   inference = options.inference || !source->manifest().training;
+  ranks = options.ranks;
+  if (ranks && ranks->world() > 1 && !inference && source->manifest().distribute.empty())
+    return fail(Code::Unsupported, source->path(), ": the package is for one rank, not for ",
+                ranks->world(), "; compile it with --distribute data");
   anyModel = options.anyModel;
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
@@ -51,7 +55,7 @@ Status Session::start(const SessionOptions &options) {
   TRAINRT_TRY(createDevice(
       source,
       {threads, options.allocator, options.device, options.stream, options.synchronous,
-       observer.get()},
+       observer.get(), ranks.get()},
       [this](Space space, uint32_t index) { return values.address(space, index); }, device));
   if (!device->note().empty())
     notes += device->note() + "\n";
@@ -152,9 +156,9 @@ Status Session::initializeState() {
   return {};
 }
 
-Status Session::accumulate(const StepOptions &options, StepResult &result) {
+Status Session::accumulate(const StepOptions &options, StepResult &result,
+                           std::vector<std::pair<double, double>> &losses) {
   TRAINRT_TRY(values.beginGradients());
-  result.loss = 0;
   const double *weights = options.weights   ? options.weights
                           : factors.empty() ? nullptr
                                             : factors.data();
@@ -169,7 +173,8 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
   for (size_t i = 0; i < run.size() + ahead; ++i) {
     if (i < run.size()) {
       const size_t micro = run[i];
-      hypers.setMicroBatch(int64_t(micro), weights ? weights[micro] : 1 / double(bound.size()));
+      hypers.setMicroBatch(share.first + int64_t(micro),
+                           weights ? weights[micro] : 1 / double(share.all));
       // Of the micro-batches of a step the last one is told.
       const bool isLast = i + 1 == run.size();
       TRAINRT_TRY(
@@ -181,13 +186,26 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
     Device::Result done;
     TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], done));
     // Losses add up in the order of micro-batches.
-    result.loss += weights ? weights[micro] * done.loss : done.loss;
+    losses.emplace_back(weights ? weights[micro] : 1, done.loss);
     result.nonfinite |= done.nonfinite || !done.numbers.empty();
     addNames(*selected[micro], done.numbers, result);
   }
-  if (!weights)
-    result.loss /= double(bound.size());
+  return {};
+}
+
+void Session::finishLoss(const StepOptions &options, StepResult &result) {
+  if (!options.weights && factors.empty())
+    result.loss /= double(share.all);
   result.nonfinite |= !std::isfinite(result.loss);
+}
+
+Status Session::accumulate(const StepOptions &options, StepResult &result) {
+  std::vector<std::pair<double, double>> losses;
+  TRAINRT_TRY(accumulate(options, result, losses));
+  result.loss = 0;
+  for (auto [factor, loss] : losses)
+    result.loss += factor * loss;
+  finishLoss(options, result);
   return {};
 }
 
@@ -224,16 +242,40 @@ void Session::note(const Function &function, const Device::Result &done, StepRes
   addNames(function, done.numbers, result);
 }
 
-Status Session::step(const std::vector<Batch> &batches, const StepOptions &options,
-                     StepResult &result) {
-  result = {};
-  if (batches.empty())
-    return fail(Code::InvalidArgument, "a step needs at least one batch");
+Status Session::checkFactors(size_t batches, const StepOptions &options) {
   // The loss of a micro-batch would be finite where its gradients are not.
-  for (size_t i = 0; options.weights && i < batches.size(); ++i)
+  for (size_t i = 0; options.weights && i < batches; ++i)
     if (!std::isfinite(float(options.weights[i])))
       return fail(Code::InvalidArgument, "weights[", i, "]: ", options.weights[i],
                   " is no factor of a loss (it must be finite)");
+  return {};
+}
+
+template <typename Make>
+Status Session::told(const StepOptions &options, const Make &make, StepResult &result) {
+  if (!options.lag)
+    return make(result);
+  StepResult made;
+  Status status = make(made);
+  if (!status.ok() && status.code() != Code::Nonfinite)
+    return status;
+  Status previous = finish(result);
+  finished = {made, std::move(status), true};
+  return previous;
+}
+
+Status Session::step(const std::vector<Batch> &batches, const StepOptions &options,
+                     StepResult &result) {
+  result = {};
+  if (ranks && ranks->world() > 1 && !inference) {
+    if (options.lag && finished.present && !finished.status.ok())
+      return finish(result);
+    return told(
+        options, [&](StepResult &made) { return stepTogether(batches, options, made); }, result);
+  }
+  if (batches.empty())
+    return fail(Code::InvalidArgument, "a step needs at least one batch");
+  TRAINRT_TRY(checkFactors(batches.size(), options));
   const Function *first = firstFunction(batches.size(), options.weights);
   const bool fused = first && first == source->step();
   if (!fused && !inference && (!source->micro() || !source->update()))
@@ -265,15 +307,8 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
     return stepAhead(*selected[0], options, result);
   if (fused)
     first = selected[0];
-  if (!options.lag)
-    return stepNow(*first, fused, options, result);
-  StepResult made;
-  Status status = stepNow(*first, fused, options, made);
-  if (!status.ok() && status.code() != Code::Nonfinite)
-    return status;
-  Status previous = finish(result);
-  finished = {made, std::move(status), true};
-  return previous;
+  return told(
+      options, [&](StepResult &made) { return stepNow(*first, fused, options, made); }, result);
 }
 
 /// "'a', 'b' and 3 others"
@@ -481,6 +516,9 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
     return prepareAll(source->program().functions.front(), {}, {});
   if (!source->micro())
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
+  if (ranks && ranks->world() > 1)
+    return fail(Code::Unsupported, "gradients without an update are for one rank: ranks exchange "
+                                   "theirs within the update");
   settle();
   TRAINRT_TRY(prepareAll(*source->micro(), batches, {}));
   TRAINRT_TRY(weigh(batches, options));
@@ -613,6 +651,7 @@ Status Session::setParameter(size_t index, ArrayView array) {
   TRAINRT_TRY(checkSame("parameter", decl, array));
   TRAINRT_TRY(device->locate(array).within("parameter '" + decl.name + "': "));
   settle();
+  ++changes;
   Status status = values.parameters().set(index, array.data, array.onDevice);
   measure();
   return status;
@@ -628,11 +667,13 @@ Status Session::setState(size_t index, ArrayView array) {
   if (values.parameters().missing().empty())
     TRAINRT_TRY(initializeState());
   settle();
+  ++changes;
   return values.writeState(index, array.data, array.onDevice);
 }
 
 void Session::restored(int64_t step, int64_t seed) {
   settle();
+  ++changes;
   finished = {};
   steps = step;
   key = seed;

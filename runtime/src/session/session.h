@@ -124,6 +124,8 @@ public:
   Status initializeState();
   /// After a checkpoint has set all parameters and state.
   void restored(int64_t step, int64_t seed);
+  /// Grows where a caller changes parameters, state or the number of steps.
+  uint64_t revision() const { return changes; }
 
 private:
   /// A step that the device may still be running.
@@ -161,6 +163,16 @@ private:
                  Device::Result &result, int64_t step = 0);
   /// Sets `factors` for micro-batches that are in `bound`.
   Status weigh(const std::vector<Batch> &batches, const StepOptions &options);
+  /// What each counts for, in labels or rows; none where all count the same.
+  Status measureWeights(const std::vector<Batch> &batches, const StepOptions &options,
+                        std::vector<double> &weights);
+  /// Of all micro-batches of the step, on all ranks.
+  void setFactors(std::vector<double> weights);
+  /// Runs `make`, which makes a step and sets its result; with `lag`, `result` is that of the step
+  /// before.
+  template <typename Make>
+  Status told(const StepOptions &options, const Make &make, StepResult &result);
+  static Status checkFactors(size_t batches, const StepOptions &options);
   /// The operations of the functions that `bound` gets; 0 where one does not tell.
   double countFlops() const;
   /// Of one micro-batch, what its loss is divided by.
@@ -168,6 +180,21 @@ private:
   /// The micro-batches, into cleared accumulators. Sets the weighted loss, and whether something
   /// was not finite.
   Status accumulate(const StepOptions &options, StepResult &result);
+  /// The same of this rank's, with the factor and the loss of each in place of the sum.
+  Status accumulate(const StepOptions &options, StepResult &result,
+                    std::vector<std::pair<double, double>> &losses);
+  /// From the sum of all losses to the step's.
+  void finishLoss(const StepOptions &options, StepResult &result);
+  // Of several ranks.
+  Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
+                      StepResult &result);
+  std::string describeStep(const StepOptions &options) const;
+  Status prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
+                         std::vector<double> &weights, double &lr);
+  /// Says which step it was that a rank was lost in.
+  Status atStep(Status status) const;
+  Status agree(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
+  Status accumulateTogether(const StepOptions &options, StepResult &result);
   /// What the end of a run that may update says about its step.
   void note(const Function &function, const Device::Result &done, StepResult &result);
   /// Adds the names of the parameters that these commands write, or that what they write is of.
@@ -185,6 +212,8 @@ private:
   Status explained(Status status, const std::string &what);
 
   std::shared_ptr<const Package> source;
+  std::shared_ptr<Communicator> ranks; ///< null: there is one
+  uint64_t changes = 0;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
   PhaseMemory phases;
@@ -202,6 +231,10 @@ private:
   BoundBatch evalBound;
   /// What each of several micro-batches counts for; empty: all the same.
   std::vector<double> factors;
+  /// Micro-batches of the step, this rank's first one and all.
+  struct {
+    int64_t first, all;
+  } share{0, 0};
   BoundBatch weighed; ///< of the last micro-batch whose loss's denominator was computed
   /// The functions that `bound` gets: those that it was bound to, or variants of them.
   std::vector<const Function *> selected;

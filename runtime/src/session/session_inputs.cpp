@@ -91,12 +91,12 @@ Status Session::measureLossWeight(const Batch &batch, const StepOptions &options
   return {};
 }
 
-Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &options) {
-  factors.clear();
+Status Session::measureWeights(const std::vector<Batch> &batches, const StepOptions &options,
+                               std::vector<double> &weights) {
   AccumulateBy by = options.accumulateBy;
   if (by == AccumulateBy::Loss)
     by = source->lossWeight() ? AccumulateBy::Tokens : AccumulateBy::Mean;
-  if (options.weights || batches.size() < 2 || by == AccumulateBy::Mean)
+  if (options.weights || by == AccumulateBy::Mean)
     return {};
   if (by == AccumulateBy::Tokens && !source->lossWeight()) {
     if (source->lossWeightOutput() >= 0)
@@ -109,7 +109,6 @@ Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &opti
           "rows (trainc --explain=all says why); by rows or by the mean they can");
     by = AccumulateBy::Rows; // which its denominator is a multiple of
   }
-  double all = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     double weight = 1; // of a fixed number of rows
     if (by == AccumulateBy::Tokens)
@@ -117,15 +116,30 @@ Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &opti
                       .within("micro-batch " + std::to_string(i) + ": "));
     else if (source->batchSymbol() >= 0)
       weight = double(bound[i].symbols[size_t(source->batchSymbol())]);
-    factors.push_back(weight);
-    all += weight;
+    weights.push_back(weight);
   }
+  return {};
+}
+
+void Session::setFactors(std::vector<double> weights) {
+  factors = std::move(weights);
+  double all = 0;
+  for (double weight : factors)
+    all += weight;
   // Equal ones are the mean to the bit, and without any there is none to weight.
   if (all == 0 || std::equal(factors.begin() + 1, factors.end(), factors.begin()))
     factors.clear();
   // Weights of a step sum to 1.
   for (double &factor : factors)
     factor /= all;
+}
+
+Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &options) {
+  std::vector<double> weights;
+  if (batches.size() > 1)
+    TRAINRT_TRY(measureWeights(batches, options, weights));
+  setFactors(std::move(weights));
+  share = {0, int64_t(batches.size())};
   return {};
 }
 

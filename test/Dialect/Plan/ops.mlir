@@ -10,6 +10,7 @@
 // CHECK: plan.copy %[[Y]] to %{{.*}} bytes <16*batch>
 // CHECK: plan.copy %[[Y]] to %[[H:.*]] bytes <16*batch>
 // CHECK: plan.release %[[Y]]
+// CHECK: plan.collective all_reduce %[[P]], %[[Y]] elements <32, 4*batch> : f32
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
   %x = plan.buffer input "x" : tensor<?x8xf32, #train.dims<batch, 8>>
@@ -23,4 +24,5 @@ plan.function @step {
   %h = plan.buffer host : tensor<?x4xf32, #train.dims<batch, 4>>
   plan.copy %y to %h bytes <batch*16>
   plan.release %y
+  plan.collective all_reduce %w, %y elements <32, 4*batch> : f32
 }

@@ -668,3 +668,38 @@ func.func @f(%x: tensor<2xf32> {train.trainable = true}) { return }
 // -----
 // expected-error@+1 {{argument 0: expected train.lr_scale to be a float}}
 func.func @f(%x: tensor<2xf32> {train.lr_scale = 1 : i64}) { return }
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{expected a tensor at least}}
+  train.all_reduce : () -> ()
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xf32>) {
+  // expected-error@+1 {{expected as many results as tensors, 1, got 2}}
+  %0:2 = train.all_reduce %a : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xf32>, %b: tensor<4xf64>) {
+  // expected-error@+1 {{expected tensors of one type, 'f32', got 'tensor<4xf64>'}}
+  %0:2 = train.all_reduce %a, %b : (tensor<4xf32>, tensor<4xf64>) -> (tensor<4xf32>, tensor<4xf64>)
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xbf16>) {
+  // expected-error@+1 {{expected tensors of f32 or f64, got 'tensor<4xbf16>'}}
+  %0 = train.all_reduce %a : (tensor<4xbf16>) -> tensor<4xbf16>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<4xf32>', got 'tensor<2xf32>'}}
+  %0 = train.all_reduce %a : (tensor<4xf32>) -> tensor<2xf32>
+  return
+}

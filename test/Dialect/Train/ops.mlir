@@ -996,3 +996,10 @@ func.func @roles(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", 
                  %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}) {
   return
 }
+
+// CHECK-LABEL: func.func @all_reduce(
+func.func @all_reduce(%arg0: tensor<4x3xf32>, %arg1: tensor<3xf32>) {
+  // CHECK: train.all_reduce %arg0, %arg1 : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
+  %0:2 = train.all_reduce %arg0, %arg1 : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
+  return
+}

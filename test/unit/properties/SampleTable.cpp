@@ -564,6 +564,12 @@ const Sample samples[] = {
      "tensor<1x2x6x4xf64>)",
      "n n n n k"},
 
+    // Ranks; the samples are of one alone.
+    {"train.all_reduce", "%x: tensor<2x3xf64>, %y: tensor<4xf64>",
+     "%0:2 = train.all_reduce %x, %y : (tensor<2x3xf64>, tensor<4xf64>) -> (tensor<2x3xf64>, "
+     "tensor<4xf64>)",
+     "n n"},
+
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",
      "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},

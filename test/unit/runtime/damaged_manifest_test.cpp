@@ -60,6 +60,8 @@ TEST(DamagedManifest, Tensors) {
                 "field 'parameters[1].quantized.shape' is missing or no list");
   expectRefused(table, quantized(", \"shape\": [1.5]"),
                 "field 'parameters[1].quantized.shape': 1.5 is no extent");
+  expectRefused("\"name\": \"sgd\"", "\"name\": \"sgd\", \"distribute\": \"zero9\"",
+                "field 'optimizer.distribute': 'zero9' is unknown; use a newer runtime");
   expectRefused("\"weight_decay\": 0.0", "\"weight_decay\": -1",
                 "field 'optimizer.weight_decay': -1 is no value for it (it must be finite and not "
                 "negative)");

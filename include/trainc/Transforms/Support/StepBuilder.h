@@ -16,6 +16,10 @@ mlir::BlockArgument addArgument(mlir::func::FuncOp func, llvm::StringRef role, l
                                 mlir::Location loc,
                                 llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
 
+/// The type that a gradient is summed up in: f32 where it has 16 bits, which is also what the
+/// runtime's accumulators hold.
+mlir::Type accumulatorType(mlir::Type gradient);
+
 class StepBuilder {
 public:
   /// Starts the function `name` at the end of the module.

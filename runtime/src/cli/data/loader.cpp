@@ -3,6 +3,7 @@
 // Loading steps, at once or ahead.
 #include "cli/data/loader.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace trainrt::run {
@@ -35,20 +36,31 @@ StepLoader::~StepLoader() {
 void StepLoader::load(StepData &into) {
   const bool wrap = settings.steps.has_value();
   into.before = order->position();
-  while (into.batches.size() < size_t(settings.microBatches))
-    into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
-  into.views.clear();
+  std::vector<std::vector<int64_t>> rows;
   into.rows = into.tokens = 0;
-  for (Batch &batch : into.batches) {
-    data.load(order->next(wrap), batch);
-    into.views.push_back(batch.view());
-    into.rows += int64_t(batch.rows.size());
-    const int64_t tokens = data.tokensOf(batch);
-    // One that does not tell makes the sum unknown.
-    into.tokens = tokens < 0 ? -1 : into.tokens + tokens;
+  while (int64_t(rows.size()) < settings.microBatches) {
+    rows.push_back(order->next(wrap));
+    into.rows += int64_t(rows.back().size());
     if (!wrap && order->position().epoch != into.before.epoch)
       break; // an epoch's last step may have fewer micro-batches
   }
+  // This rank's, the first ones rank 0's; of what is left over the first ranks have one each.
+  const int64_t count = int64_t(rows.size()), share = count / settings.ranks,
+                more = count % settings.ranks;
+  const int64_t begin = settings.rank * share + std::min(settings.rank, more);
+  const int64_t end = begin + share + (settings.rank < more);
+  while (int64_t(into.batches.size()) < end - begin)
+    into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
+  into.views.clear();
+  for (int64_t i = begin; i < end; ++i) {
+    Batch &batch = into.batches[size_t(i - begin)];
+    data.load(std::move(rows[size_t(i)]), batch);
+    into.views.push_back(batch.view());
+    const int64_t tokens = data.tokensOf(batch);
+    into.tokens = tokens < 0 ? -1 : into.tokens + tokens;
+  }
+  if (settings.ranks > 1)
+    into.tokens = -1; // those of the others are not known here
   into.after = order->position();
   // Checked by this thread, so that the step itself does not have to.
   if (settings.ahead)

@@ -36,7 +36,8 @@ class StepLoader {
 public:
   struct Settings {
     trainrt_session *session = nullptr; ///< whose host memory rows are gathered in
-    int64_t microBatches = 1;
+    int64_t microBatches = 1;           ///< of all ranks
+    int64_t rank = 0, ranks = 1;
     /// How many steps there are, over data that repeats; without it: to the end of epoch `epochs`.
     std::optional<int64_t> steps;
     int64_t epochs = 1;

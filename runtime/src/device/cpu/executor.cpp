@@ -49,7 +49,7 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
       TRAINRT_TRY(
           run.observer->ran(plan, i, since(began, start), since(start, Clock::now()), read));
     }
-    if (reports.badIndex)
+    if (reports.badIndex || reports.failed)
       return {};
   }
   return {};
@@ -57,7 +57,8 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
 
 void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                        Reports &reports) {
-  HostContext context{run, pool, scratch.data(), scratchStride, reports, step.command, arguments};
+  HostContext context{run,     pool,         scratch.data(), scratchStride,
+                      reports, step.command, arguments,      staging};
   plan.visit(step, [&](const auto &, const auto &view) { runOnHost(view, context); });
 }
 

@@ -3,6 +3,7 @@
 #ifndef TRAINRT_DEVICE_CPU_EXECUTOR_H
 #define TRAINRT_DEVICE_CPU_EXECUTOR_H
 
+#include "comm/communicator.h"
 #include "device/memory.h"
 #include "device/observer.h"
 #include "device/thread_pool.h"
@@ -30,6 +31,7 @@ public:
     /// Asked between commands; true stops the run with Cancelled. Empty: never.
     std::function<bool(int64_t done, int64_t total)> stop;
     CommandObserver *observer = nullptr;
+    Communicator *ranks = nullptr;
   };
 
   /// What kernels tell beside their results.
@@ -39,13 +41,18 @@ public:
     int64_t position = 0, value = 0;
     /// Those that met a number that is not finite where one must be, in order.
     std::vector<NumberReport> numbers;
+    /// A collective that other ranks did not come to; null if all did.
+    const Command *failed = nullptr;
+    Status why;
   };
-  /// Stops at the first command that meets a bad index.
+  /// Stops at the first command that meets a bad index or fails.
   Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
              Reports &reports);
 
-  /// Scratch of kernels and of the matrix multiplication.
-  int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
+  /// Scratch of kernels, of the matrix multiplication and of collectives.
+  int64_t scratchBytes() const {
+    return scratch.size() + int64_t(pool.scratchBytes() + staging.size());
+  }
 
 private:
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
@@ -55,6 +62,7 @@ private:
   Memory scratch;
   int64_t scratchStride = 0;
   std::vector<void *> arguments;
+  std::vector<unsigned char> staging; ///< of what ranks exchange
 };
 
 } // namespace trainrt

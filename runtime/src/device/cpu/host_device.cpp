@@ -19,7 +19,7 @@ HostDevice::HostDevice(std::shared_ptr<const Package> package,
                        AddressOf addressOf)
     : Device(std::move(package), options.threads, std::move(addressOf)),
       kernels(std::move(kernels)), allocator(options.allocator), observer(options.observer),
-      executor(*pool) {
+      ranks(options.ranks), executor(*pool) {
   staging.resize(this->package->program().inputs.size());
 }
 
@@ -108,6 +108,20 @@ Status HostDevice::stageInput(uint32_t input, const ArrayView &array, const void
   return {};
 }
 
+/// "exchange of the gradients of 'a', 'b' and 3 others: "
+static std::string exchangeText(const Program &program, const Function &function,
+                                const Command &command) {
+  constexpr size_t most = 3;
+  const size_t count = command.operands.size();
+  std::string text = "exchange of ";
+  for (size_t i = 0; i < std::min(count, most); ++i)
+    text += (i == 0           ? ""
+             : i + 1 == count ? " and "
+                              : ", ") +
+            bufferName(program, function.buffers[command.operands[i].buffer]);
+  return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
+}
+
 Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   const Program &program = package->program();
   const ExecutionPlan &plan = run.plan;
@@ -120,7 +134,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
-  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer};
+  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer, ranks};
   // Addresses are made anew for each run: inputs, hyper-parameters and outputs may have moved since
   // the last one.
   for (size_t i = 0; i < function.buffers.size(); ++i) {
@@ -165,6 +179,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   } catch (const std::exception &error) {
     return Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
   }
+  if (reports.failed)
+    return reports.why.within(exchangeText(program, function, *reports.failed));
   if (reports.badIndex)
     return badIndex(*reports.badIndex, reports.position, reports.value);
   last.numbers = std::move(reports.numbers);

@@ -45,6 +45,7 @@ private:
   const std::shared_ptr<const KernelLibrary> kernels;
   const Allocator allocator;
   CommandObserver *const observer;
+  Communicator *const ranks;
   Executor executor;
   DeviceMemory arena, outputBlock;
   std::vector<DeviceMemory> staging;

@@ -6,6 +6,7 @@
 #define TRAINRT_FORMAT_COMMANDS_COMMAND_H
 
 #include "format/commands/attention.h"
+#include "format/commands/collective.h"
 #include "format/commands/copy.h"
 #include "format/commands/gemm.h"
 #include "format/commands/launch.h"
@@ -15,13 +16,14 @@
 namespace trainrt {
 
 /// In the order of the union `Op` of program.fbs (checked where it is read).
-using CommandOp = std::variant<Launch, Gemm, Attention, Copy>;
+using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective>;
 
 /// The typed view of a step of each kind.
 inline LaunchView viewOf(const StepView &step, const Launch &op) { return {step, op}; }
 inline GemmView viewOf(const StepView &step, const Gemm &op) { return {step, op}; }
 inline AttentionView viewOf(const StepView &step, const Attention &op) { return {step, op}; }
 inline CopyView viewOf(const StepView &step, const Copy &op) { return {step, op}; }
+inline CollectiveView viewOf(const StepView &step, const Collective &op) { return {step, op}; }
 
 struct Command {
   CommandOp op;

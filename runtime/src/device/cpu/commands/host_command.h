@@ -19,6 +19,8 @@ struct HostContext {
   const Command *command;
   /// Room for a kernel's arguments.
   std::vector<void *> &arguments;
+  /// Room for what ranks exchange, which grows.
+  std::vector<unsigned char> &staging;
 
   /// Null for an absent operand.
   template <typename T = unsigned char> T *address(const Place &place) const {

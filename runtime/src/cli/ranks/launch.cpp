@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The processes are this program again, with a place in the run in front of what it was called
+// with.
+#include "cli/ranks/launch.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "cli/setup.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace trainrt::run {
+
+namespace {
+
+constexpr char socketVariable[] = "TRAINRT_COORDINATOR_SOCKET";
+/// The others have found out by themselves before that.
+constexpr auto graceful = std::chrono::seconds(15);
+
+/// A socket at a free port of this machine.
+int openSocket(int &port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr *>(&address), size) != 0 ||
+      ::listen(fd, SOMAXCONN) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size) != 0)
+    throw Failure(exitResources,
+                  std::string("ranks cannot meet on this machine: ") + std::strerror(errno));
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+/// The command line without what is the parent's own; `resumes`: from another checkpoint.
+std::vector<std::string> ownArguments(const Options &options, bool resumes) {
+  std::vector<std::string> names{"--ranks", "--max-restarts"}, arguments;
+  if (resumes)
+    names.push_back("--resume");
+  for (size_t i = 0; i < options.arguments.size(); ++i) {
+    const std::string &argument = options.arguments[i];
+    const std::string name = argument.substr(0, argument.find('='));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      arguments.push_back(argument);
+    else if (name == argument)
+      ++i; // its value
+  }
+  return arguments;
+}
+
+/// One go at the run.
+class Processes {
+public:
+  Processes(const Options &options, bool resumes) {
+    int port = 0;
+    const int listening = openSocket(port);
+    const std::vector<std::string> own = ownArguments(options, resumes);
+    for (int64_t rank = 0; rank < options.ranks; ++rank) {
+      std::vector<std::string> arguments{"trainc-run"};
+      arguments.insert(arguments.end(), own.begin(), own.end());
+      for (const std::string &more :
+           {"--rank=" + std::to_string(rank), "--world=" + std::to_string(options.ranks),
+            "--coordinator=127.0.0.1:" + std::to_string(port)})
+        arguments.push_back(more);
+      if (resumes)
+        arguments.push_back("--resume=" + options.save);
+      // Each its share of the cores.
+      if (!options.threads)
+        arguments.push_back("--threads=" +
+                            std::to_string(std::max<int64_t>(
+                                1, int64_t(std::thread::hardware_concurrency()) / options.ranks)));
+      start(arguments, listening, rank == 0);
+    }
+    ::close(listening);
+  }
+
+  /// Waits for all; the first code that is not 0.
+  int wait() {
+    using Clock = std::chrono::steady_clock;
+    int code = 0;
+    bool passed = false;
+    Clock::time_point failed;
+    for (size_t left = pids.size(); left;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid > 0) {
+        auto at = std::find(pids.begin(), pids.end(), pid);
+        if (at == pids.end())
+          continue;
+        *at = 0;
+        --left;
+        const int one = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (one && !code) {
+          code = one;
+          failed = Clock::now();
+        }
+        // What the others found is less than why it happened.
+        if (one && code == exitRanks)
+          code = one;
+        continue;
+      }
+      // They agree on where to end. A second signal ends this process, and so all.
+      if (const char *signal = interruption(); signal && !passed) {
+        passed = true;
+        send(signal == std::string("SIGINT") ? SIGINT : SIGTERM);
+      }
+      if (code && Clock::now() - failed > graceful)
+        send(SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return code;
+  }
+
+private:
+  void start(const std::vector<std::string> &arguments, int socket, bool isFirst) {
+    std::vector<char *> words;
+    for (const std::string &argument : arguments)
+      words.push_back(const_cast<char *>(argument.c_str()));
+    words.push_back(nullptr);
+    const std::string variable = std::string(socketVariable) + "=" + std::to_string(socket);
+    const pid_t parent = ::getpid(), pid = ::fork();
+    if (pid < 0)
+      throw Failure(exitResources,
+                    std::string("a rank cannot be started: ") + std::strerror(errno));
+    if (pid == 0) {
+      // Signals come by way of the parent, once, and it does not outlive that.
+      ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent)
+        ::_exit(exitInternal);
+      if (!isFirst)
+        ::close(socket);
+      else
+        ::putenv(const_cast<char *>(variable.c_str()));
+      ::execv("/proc/self/exe", words.data());
+      ::_exit(exitInternal);
+    }
+    pids.push_back(pid);
+  }
+
+  void send(int signal) {
+    for (pid_t pid : pids)
+      if (pid > 0)
+        ::kill(pid, signal);
+  }
+
+  std::vector<pid_t> pids;
+};
+
+bool hasCheckpoint(const std::string &folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().filename().string().starts_with("step-"))
+      return true;
+  return false;
+}
+
+} // namespace
+
+int launchRanks(const Options &options) {
+  catchSignals();
+  for (int64_t restarts = 0;; ++restarts) {
+    const bool resumes = restarts > 0 && hasCheckpoint(options.save);
+    const int code = Processes(options, resumes).wait();
+    const bool lost = code == exitRanks || code > 128;
+    if (!lost || restarts >= options.maxRestarts || interruption())
+      return code;
+    std::fprintf(
+        stderr, "trainc-run: a rank was lost; the run begins again %s (restart %lld of %lld)\n",
+        hasCheckpoint(options.save) ? ("from the last checkpoint in " + options.save).c_str()
+                                    : "from its beginning",
+        static_cast<long long>(restarts + 1), static_cast<long long>(options.maxRestarts));
+  }
+}
+
+int inheritedSocket() {
+  const char *text = std::getenv(socketVariable);
+  const std::optional<int64_t> fd = parseInteger(text ? text : "");
+  ::unsetenv(socketVariable);
+  return fd && *fd > 2 ? int(*fd) : -1;
+}
+
+} // namespace trainrt::run

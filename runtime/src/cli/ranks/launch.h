@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --ranks N: starts the ranks of a run on this machine, and ends with them.
+#ifndef TRAINRT_CLI_RANKS_LAUNCH_H
+#define TRAINRT_CLI_RANKS_LAUNCH_H
+
+#include "cli/options.h"
+
+namespace trainrt::run {
+
+/// Returns the exit code of the run: 0, or that of the rank that failed first.
+int launchRanks(const Options &options);
+
+/// A listening socket that the process has got from `launchRanks`; -1: none.
+int inheritedSocket();
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_RANKS_LAUNCH_H

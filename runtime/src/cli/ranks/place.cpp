@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The variables that launchers set.
+#include "cli/ranks/place.h"
+
+#include "cli/format.h"
+#include "cli/ranks/launch.h"
+
+#include <cstdlib>
+
+namespace trainrt::run {
+
+namespace {
+
+std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+int64_t number(const char *name, const std::string &source) {
+  const std::optional<int64_t> value = parseInteger(variable(name));
+  if (!value || *value < 0)
+    throw Failure(exitUsage, source + " has set " + name + " to '" + variable(name) +
+                                 "', which is no number of a rank");
+  return *value;
+}
+
+/// A port that all processes of a job find for themselves.
+int64_t portOf(const std::string &job) {
+  uint64_t hash = 1469598103934665603u;
+  for (unsigned char c : job)
+    hash = (hash ^ c) * 1099511628211u;
+  return 20000 + int64_t(hash % 20000);
+}
+
+/// The first of "node[3-5,9],other".
+std::string firstNode(const std::string &list) {
+  const size_t bracket = list.find('['), comma = list.find(',');
+  if (bracket == std::string::npos || comma < bracket)
+    return list.substr(0, comma);
+  return list.substr(0, bracket) +
+         list.substr(bracket + 1, list.find_first_of("-,]", bracket + 1) - bracket - 1);
+}
+
+struct Launcher {
+  const char *name, *rank, *world;
+  /// "HOST:PORT", or "" where --coordinator has to say it.
+  std::string (*coordinator)(int64_t world);
+};
+
+const Launcher launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE",
+     [](int64_t) -> std::string {
+       const std::string host = variable("MASTER_ADDR");
+       const std::optional<int64_t> port = parseInteger(variable("MASTER_PORT"));
+       // Its own store listens at MASTER_PORT.
+       const int64_t more = variable("TORCHELASTIC_USE_AGENT_STORE").empty() ? 0 : 1;
+       return host.empty() || !port ? "" : host + ":" + std::to_string(*port + more);
+     }},
+    {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     [](int64_t world) -> std::string {
+       // On one machine.
+       const bool isLocal = variable("OMPI_COMM_WORLD_LOCAL_SIZE") == std::to_string(world);
+       std::string job = variable("PMIX_NAMESPACE");
+       if (job.empty())
+         job = variable("OMPI_MCA_ess_base_jobid");
+       return isLocal && !job.empty() ? "127.0.0.1:" + std::to_string(portOf(job)) : "";
+     }},
+    {"srun (Slurm)", "SLURM_PROCID", "SLURM_NTASKS",
+     [](int64_t) -> std::string {
+       std::string nodes = variable("SLURM_STEP_NODELIST");
+       if (nodes.empty())
+         nodes = variable("SLURM_JOB_NODELIST");
+       const std::string job = variable("SLURM_JOB_ID") + "." + variable("SLURM_STEP_ID");
+       return nodes.empty() ? "" : firstNode(nodes) + ":" + std::to_string(portOf(job));
+     }},
+};
+
+} // namespace
+
+RankPlace findPlace(const Options &options) {
+  RankPlace place;
+  place.coordinator = options.coordinator;
+  if (options.given.count("--coordinator") && options.given.count("--world")) {
+    place.rank = options.rank;
+    place.world = options.world;
+    place.source = "the command line";
+    if (place.rank == 0)
+      place.listening = inheritedSocket();
+    return place;
+  }
+  for (const Launcher &launcher : launchers) {
+    if (variable(launcher.rank).empty() || variable(launcher.world).empty())
+      continue;
+    place.rank = number(launcher.rank, launcher.name);
+    place.world = number(launcher.world, launcher.name);
+    place.source = launcher.name;
+    if (place.world < 1 || place.rank >= place.world)
+      throw Failure(exitUsage, place.source + " has made this process rank " +
+                                   std::to_string(place.rank) + " of " +
+                                   std::to_string(place.world));
+    if (place.coordinator.empty())
+      place.coordinator = launcher.coordinator(place.world);
+    if (place.coordinator.empty() && !place.isAlone())
+      throw Failure(exitUsage, place.source + " does not say where rank 0 is; --coordinator "
+                                              "HOST:PORT does");
+    return place;
+  }
+  if (!place.coordinator.empty())
+    throw Failure(exitUsage,
+                  "--coordinator needs --world N and --rank R, which no launcher has set "
+                  "(torchrun, mpirun, srun)");
+  return place;
+}
+
+void applyPlace(const RankPlace &place, Options &options) {
+  if (place.isAlone())
+    return;
+  options.share = place.world;
+  options.ownRank = place.rank;
+  // Steps are shared out, not the data: a position in it means the same in any world.
+  options.rank = 0;
+  options.world = 1;
+  if (place.speaks())
+    return;
+  for (std::string *text :
+       {&options.save, &options.logDir, &options.summary, &options.predict, &options.exportPath,
+        &options.mergeAdapter, &options.profile, &options.output})
+    text->clear();
+  options.keepBest.reset();
+  options.saveEvery.reset();
+  options.density.reset();
+  options.outputs.clear();
+  options.memoryStats = options.json = options.measurePeak = false;
+  options.peakFlops.reset();
+  options.logLevel = LogLevel::error;
+}
+
+void JoinedRanks::join(const RankPlace &place, const Options &options) {
+  trainrt_ranks_options settings = trainrt_ranks_options_default();
+  settings.rank = int32_t(place.rank);
+  settings.world = int32_t(place.world);
+  settings.coordinator = place.coordinator.c_str();
+  settings.listening = place.listening;
+  settings.join_seconds = int32_t(options.joinTimeout);
+  settings.exchange_seconds = int32_t(options.exchangeTimeout);
+  ErrorSlot error;
+  error.check(trainrt_ranks_join(&settings, &ranks, error));
+}
+
+} // namespace trainrt::run

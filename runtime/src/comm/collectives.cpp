@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each rank adds up one part of all tensors, a block at a time: every other one sends it that, and
+// gets the sums.
+
+#include "comm/collectives.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace trainrt {
+
+namespace {
+
+/// Of what travels at a time, to all ranks together.
+constexpr int64_t blockBytes = int64_t(4) << 20;
+/// Of what goes to one of them, however many there are.
+constexpr int64_t fewestElements = 1024;
+
+/// The tensors of a bucket, of which rank r has the r-th of equal parts of each, behind each other.
+/// The last parts may reach over the ends, where there are zeros.
+template <typename T> class Parts {
+public:
+  Parts(std::span<const RankTensor> tensors, int world) : tensors(tensors) {
+    for (const RankTensor &tensor : tensors) {
+      shards.push_back((tensor.elements + world - 1) / world);
+      total += shards.back();
+    }
+  }
+
+  /// Elements of one part.
+  int64_t size() const { return total; }
+
+  /// The elements [begin, begin + count) of a rank's part.
+  void read(int rank, int64_t begin, int64_t count, T *to) const {
+    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
+      std::copy_n(at, there, to);
+      std::fill_n(to + there, all - there, T(0));
+      to += all;
+    });
+  }
+  void write(int rank, int64_t begin, int64_t count, const T *from) const {
+    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
+      std::copy_n(from, there, at);
+      from += all;
+    });
+  }
+
+private:
+  /// Calls `fn(address, elements that are there, elements)` for each tensor's share of a range.
+  template <typename Fn> void forEach(int rank, int64_t begin, int64_t count, const Fn &fn) const {
+    const int64_t end = begin + count;
+    int64_t first = 0; // of the tensor's shard in the part
+    for (size_t i = 0; i < tensors.size() && first < end; first += shards[i++]) {
+      const int64_t low = std::max(begin, first), high = std::min(end, first + shards[i]);
+      if (low >= high)
+        continue;
+      const int64_t at = rank * shards[i] + (low - first);
+      const int64_t there = std::clamp<int64_t>(tensors[i].elements - at, 0, high - low);
+      fn(static_cast<T *>(tensors[i].data) + (there ? at : 0), there, high - low);
+    }
+  }
+
+  std::span<const RankTensor> tensors;
+  std::vector<int64_t> shards;
+  int64_t total = 0;
+};
+
+template <typename T>
+Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
+              std::vector<unsigned char> &staging) {
+  const Parts<T> parts(tensors, ranks.world());
+  const size_t world = size_t(ranks.world());
+  const int64_t block =
+      std::min(parts.size(), std::max(fewestElements, blockBytes / int64_t(sizeof(T) * world)));
+  staging.resize(std::max(staging.size(), size_t(block) * sizeof(T) * (2 * world + 1)));
+  T *const out = reinterpret_cast<T *>(staging.data());
+  T *const in = out + int64_t(world) * block, *const sum = in + int64_t(world) * block;
+  std::vector<Communicator::Sent> sent(world);
+  std::vector<Communicator::Received> received(world);
+  for (int64_t begin = 0; begin < parts.size(); begin += block) {
+    const int64_t count = std::min(block, parts.size() - begin), bytes = count * int64_t(sizeof(T));
+    for (size_t rank = 0; rank < world; ++rank) {
+      T *const piece = out + int64_t(rank) * block;
+      parts.read(int(rank), begin, count, piece);
+      sent[rank] = {piece, bytes};
+      received[rank] = {in + int64_t(rank) * block, bytes};
+    }
+    TRAINRT_TRY(ranks.exchange(sent, received));
+    std::fill_n(sum, count, T(0));
+    for (size_t rank = 0; rank < world; ++rank) {
+      const T *const piece = in + int64_t(rank) * block;
+      for (int64_t i = 0; i < count; ++i)
+        sum[i] += piece[i];
+    }
+    std::fill(sent.begin(), sent.end(), Communicator::Sent{sum, bytes});
+    TRAINRT_TRY(ranks.exchange(sent, received));
+    for (size_t rank = 0; rank < world; ++rank)
+      parts.write(int(rank), begin, count, in + int64_t(rank) * block);
+  }
+  return {};
+}
+
+} // namespace
+
+Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
+                 std::vector<unsigned char> &staging) {
+  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+  return dtype == DType::F64 ? reduce<double>(ranks, tensors, staging)
+                             : reduce<float>(ranks, tensors, staging);
+}
+
+} // namespace trainrt

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What ranks compute together, over any communicator: whatever carries the bytes, the sums are ours
+// and in the order of ranks.
+#ifndef TRAINRT_COMM_COLLECTIVES_H
+#define TRAINRT_COMM_COLLECTIVES_H
+
+#include "comm/communicator.h"
+#include "format/dtype.h"
+
+namespace trainrt {
+
+/// Elements in memory of this rank.
+struct RankTensor {
+  void *data = nullptr;
+  int64_t elements = 0;
+};
+
+/// Each tensor, of f32 or f64, becomes the sum of those of all ranks: 0 + that of rank 0 + that of
+/// rank 1 + ..., the same on all of them. `staging` grows to a few MiB, whatever is added up.
+Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
+                 std::vector<unsigned char> &staging);
+
+} // namespace trainrt
+
+#endif // TRAINRT_COMM_COLLECTIVES_H

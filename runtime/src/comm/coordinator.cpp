@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One thread and poll: what it does takes microseconds.
+
+#include "comm/coordinator.h"
+
+#include <algorithm>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace trainrt {
+
+namespace {
+constexpr auto beatEvery = std::chrono::seconds(1);
+constexpr int pollMilliseconds = 100;
+/// Rank 0 waits for the others to leave, at most; where one is lost it may never do.
+constexpr auto leaveLimit = std::chrono::seconds(10), lostLimit = std::chrono::seconds(1);
+
+Message say(Word word, std::vector<std::string> texts = {}) {
+  return {uint32_t(word), std::move(texts)};
+}
+
+std::string seconds(std::chrono::milliseconds time) {
+  return std::to_string(time.count() / 1000) + " s";
+}
+} // namespace
+
+Coordinator::Coordinator(Socket socket, int world, const RankLimits &limits)
+    : listening(std::move(socket)), world(world), limits(limits) {
+  thread = std::thread([this] { run(); });
+}
+
+Coordinator::~Coordinator() {
+  stopped.store(true);
+  thread.join();
+}
+
+bool Coordinator::isDone() const {
+  if (!stopped.load())
+    return false;
+  return Clock::now() - stopping > (lost ? lostLimit : leaveLimit) ||
+         std::all_of(peers.begin(), peers.end(),
+                     [](const auto &peer) { return peer->gone || peer->left; });
+}
+
+void Coordinator::run() {
+  for (;;) {
+    if (!stopped.load())
+      stopping = Clock::now();
+    if (isDone())
+      return;
+    std::vector<pollfd> waiting{{listening.get(), POLLIN, 0}};
+    for (const auto &peer : peers)
+      waiting.push_back({peer->gone ? -1 : peer->socket.fd(), POLLIN, 0});
+    ::poll(waiting.data(), nfds_t(waiting.size()), pollMilliseconds);
+    for (size_t i = 0; i + 1 < waiting.size(); ++i) {
+      Peer &peer = *peers[i];
+      if (peer.gone || !waiting[i + 1].revents)
+        continue;
+      std::deque<Message> messages;
+      bool isThere = peer.socket.receive(messages);
+      for (const Message &message : messages)
+        isThere = take(peer, message) && isThere;
+      if (isThere)
+        continue;
+      peer.gone = true;
+      if (peer.rank >= 0 && !peer.left)
+        lose(peer.name() + " has ended without a word");
+    }
+    if (waiting[0].revents & POLLIN)
+      if (Socket accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+          accepted.isOpen())
+        peers.push_back(std::make_unique<Peer>(std::move(accepted)));
+    watch();
+  }
+}
+
+void Coordinator::watch() {
+  const Clock::time_point now = Clock::now();
+  if (now - beaten >= beatEvery) {
+    beaten = now;
+    tellAll(say(Word::Beat));
+  }
+  for (const auto &peer : peers)
+    if (peer->rank >= 0 && !peer->gone && !peer->left && now - peer->heard > limits.silence)
+      lose(peer->name() + " has not been heard of for " + seconds(limits.silence));
+  if (ready || lost || now - began < limits.join)
+    return;
+  std::string missing;
+  for (int rank = 0; rank < world; ++rank)
+    if (std::none_of(peers.begin(), peers.end(),
+                     [&](const auto &peer) { return peer->rank == rank; }))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+  lose("rank " + missing + " of " + std::to_string(world) + " did not come within " +
+       seconds(limits.join));
+}
+
+void Coordinator::tellAll(const Message &message) {
+  for (const auto &peer : peers)
+    if (peer->rank >= 0 && !peer->gone && !peer->socket.send(message))
+      peer->gone = true; // its end is noticed where it is read
+}
+
+void Coordinator::lose(const std::string &why) {
+  if (std::exchange(lost, true))
+    return;
+  tellAll(say(Word::Lost, {why}));
+}
+
+void Coordinator::refuse(Peer &peer, const std::string &why) {
+  peer.socket.send(say(Word::Refuse, {why}));
+}
+
+bool Coordinator::join(Peer &peer, const Message &message) {
+  if (message.texts.size() != 3)
+    return false;
+  const int rank = std::atoi(message.texts[0].c_str()), other = std::atoi(message.texts[1].c_str());
+  if (other != world || rank < 0 || rank >= world) {
+    refuse(peer, "rank " + std::to_string(rank) + " of " + std::to_string(other) +
+                     " came to a run of " + std::to_string(world));
+    return false;
+  }
+  for (const auto &known : peers)
+    if (known->rank == rank) {
+      refuse(peer, "there are two ranks " + std::to_string(rank) + ": on " + known->place +
+                       " and on " + message.texts[2]);
+      return false;
+    }
+  peer.rank = rank;
+  peer.place = message.texts[2];
+  if (std::count_if(peers.begin(), peers.end(),
+                    [](const auto &known) { return known->rank >= 0; }) == world) {
+    ready = true;
+    tellAll(say(Word::Ready));
+  }
+  return true;
+}
+
+void Coordinator::answer(Peer &peer, const std::string &key) {
+  auto found = values.find(key);
+  if (found != values.end())
+    peer.socket.send(say(Word::Value, {key, found->second}));
+  else
+    peer.wanted.push_back(key);
+}
+
+bool Coordinator::take(Peer &peer, const Message &message) {
+  peer.heard = Clock::now();
+  const auto &texts = message.texts;
+  const auto word = static_cast<Word>(message.kind);
+  if (word == Word::Join)
+    return peer.rank < 0 && join(peer, message);
+  if (peer.rank < 0)
+    return false;
+  switch (word) {
+  case Word::Set:
+    if (texts.size() != 2)
+      return false;
+    values[texts[0]] = texts[1];
+    for (const auto &other : peers)
+      if (std::erase(other->wanted, texts[0]))
+        answer(*other, texts[0]);
+    return true;
+  case Word::Get:
+    if (texts.size() != 1)
+      return false;
+    answer(peer, texts[0]);
+    return true;
+  case Word::Beat:
+    return true;
+  case Word::Leave:
+    peer.left = true;
+    return true;
+  case Word::Abort:
+    lose(peer.name() + ": " + (texts.empty() ? "it has failed" : texts[0]));
+    return true;
+  default:
+    return false;
+  }
+}
+
+} // namespace trainrt

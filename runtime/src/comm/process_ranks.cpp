@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loads the plugin, and gives it the coordinator as its store.
+
+#include "comm/process_ranks.h"
+#include "comm/control_plane.h"
+#include "comm/gloo_plugin.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace trainrt {
+
+namespace {
+
+constexpr char pluginName[] = "libtrainrt-gloo.so";
+
+Status loadPlugin(const TrainrtGlooPlugin *&plugin) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  std::error_code error;
+  if (const char *named = std::getenv("TRAINRT_GLOO_PLUGIN"); named && *named) {
+    paths = {named};
+  } else {
+    // Beside this library, or the program that it is linked into.
+    Dl_info self;
+    if (dladdr(reinterpret_cast<const void *>(&joinRanks), &self) && self.dli_fname)
+      paths.push_back((fs::weakly_canonical(self.dli_fname, error).parent_path() / pluginName));
+    const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+    paths.push_back(program / pluginName);
+    paths.push_back(program / ".." / "lib" / pluginName);
+    paths.push_back(pluginName); // where the loader looks
+  }
+  std::string why;
+  void *handle = nullptr;
+  for (const std::string &path : paths) {
+    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+      break;
+    const char *said = dlerror();
+    // Of several the one that is there but cannot be loaded.
+    if (why.empty() || fs::exists(path, error))
+      why = said ? said : path;
+  }
+  if (!handle)
+    return fail(Code::NotFound, "ranks in several processes need the plugin ", pluginName,
+                ", which is built beside libtrainrt.so where Gloo is (Debian: libgloo-dev); "
+                "TRAINRT_GLOO_PLUGIN names another place (",
+                why, ")");
+  const auto entry = reinterpret_cast<TrainrtGlooEntry>(dlsym(handle, TRAINRT_GLOO_PLUGIN_ENTRY));
+  plugin = entry ? entry() : nullptr;
+  if (!plugin || plugin->abi != TRAINRT_GLOO_PLUGIN_ABI)
+    return fail(Code::NotFound, pluginName,
+                " belongs to another version of libtrainrt; install the two together");
+  return {};
+}
+
+TrainrtGlooSink sinkOf(std::string &text) {
+  return {[](void *to, const void *bytes, size_t size) {
+            static_cast<std::string *>(to)->assign(static_cast<const char *>(bytes), size);
+          },
+          &text};
+}
+
+class GlooRank final : public Communicator {
+public:
+  GlooRank(const ProcessRank &which, const TrainrtGlooPlugin &plugin,
+           std::unique_ptr<ControlPlane> control)
+      : Communicator(which.rank, which.world), plugin(plugin), control(std::move(control)) {}
+
+  ~GlooRank() override {
+    // Nobody calls `abort` of the group any more.
+    control.reset();
+    if (group)
+      plugin.close(group);
+  }
+
+  Status connect() {
+    TrainrtGlooStore store{
+        control.get(),
+        [](void *user, const char *key, const void *bytes, size_t size) {
+          return static_cast<ControlPlane *>(user)
+                         ->set(key, std::string(static_cast<const char *>(bytes), size))
+                         .ok()
+                     ? 0
+                     : 1;
+        },
+        [](void *user, const char *key, TrainrtGlooSink value) {
+          std::string bytes;
+          if (!static_cast<ControlPlane *>(user)->get(key, bytes).ok())
+            return 1;
+          value.write(value.to, bytes.data(), bytes.size());
+          return 0;
+        }};
+    std::string why;
+    if (plugin.open(rank(), world(), control->address().c_str(), &store,
+                    control->limits.exchange.count(), &group, sinkOf(why)))
+      return control->explain(fail(Code::RankLost, "rank ", rank(), ": ", why));
+    control->onFailure([this] { plugin.abort(group); });
+    return {};
+  }
+
+  Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
+    if (Status status = control->failure(); !status.ok())
+      return status;
+    const size_t ranks = size_t(world());
+    std::vector<const void *> from(ranks);
+    std::vector<void *> to(ranks);
+    std::vector<int64_t> fromBytes(ranks), toBytes(ranks);
+    for (size_t i = 0; i < ranks; ++i) {
+      from[i] = sent[i].data;
+      fromBytes[i] = sent[i].bytes;
+      to[i] = received[i].data;
+      toBytes[i] = received[i].bytes;
+    }
+    std::string why;
+    if (!plugin.exchange(group, from.data(), fromBytes.data(), to.data(), toBytes.data(),
+                         sinkOf(why)))
+      return {};
+    Status status = control->explain(
+        fail(Code::RankLost, "rank ", rank(), " waited for the others in vain: ", why));
+    // A rank that is there but does not come to an exchange: the others wait for it, too.
+    control->abort(status.message());
+    return status;
+  }
+
+  void abort(const Status &why) override { control->abort(why.message()); }
+
+private:
+  const TrainrtGlooPlugin &plugin;
+  std::unique_ptr<ControlPlane> control;
+  TrainrtGlooGroup *group = nullptr;
+};
+
+} // namespace
+
+Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
+  if (which.world < 1 || which.rank < 0 || which.rank >= which.world)
+    return fail(Code::InvalidArgument, "rank ", which.rank, " is none of ", which.world);
+  Endpoint at;
+  if (!Endpoint::parse(which.coordinator, at))
+    return fail(Code::InvalidArgument, "coordinator '", which.coordinator, "' is no HOST:PORT");
+  const TrainrtGlooPlugin *plugin = nullptr;
+  TRAINRT_TRY(loadPlugin(plugin));
+  std::unique_ptr<ControlPlane> control;
+  TRAINRT_TRY(ControlPlane::join(which.rank, which.world, at, Socket(which.listening), which.limits,
+                                 control));
+  auto result = std::make_shared<GlooRank>(which, *plugin, std::move(control));
+  TRAINRT_TRY(result->connect());
+  ranks = std::move(result);
+  return {};
+}
+
+} // namespace trainrt

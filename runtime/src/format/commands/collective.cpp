@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tensors that become those of all ranks together, in place.
+
+#include "format/commands/collective.h"
+#include "format/program.h"
+#include "program_generated.h"
+
+namespace trainrt {
+
+Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
+  if (from.kind() > fb::CollectiveKind::MAX)
+    return check.bad(".kind ", int(from.kind()), " is unknown");
+  kind = static_cast<Kind>(from.kind());
+  if (from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64)
+    return check.bad(".dtype ", int(from.dtype()), " is none that ranks add up");
+  dtype = static_cast<DType>(from.dtype());
+  if (!traitsOf(check.program.target).hasCollectives)
+    return check.bad(": this runtime's ranks exchange nothing on this target");
+  if (!check.kernels.empty())
+    return check.bad(".kernels: it runs none");
+  if (check.operands.empty())
+    return check.bad(".operands is empty");
+  for (size_t i = 0; i < check.operands.size(); ++i)
+    if (check.operands[i].access != Access::Update)
+      return check.bad(".operands[", i, "] is not read and written");
+  return check.numSizes(check.operands.size());
+}
+
+Status Collective::checkPlaces(const PlaceCheck &check) const {
+  const CollectiveView view(check.step, *this);
+  for (size_t i = 0; i < view.numTensors(); ++i) {
+    TRAINRT_TRY(check.notNegative(view.elements(i)));
+    TRAINRT_TRY(check.covers(i, 0, view.elements(i), sizeOf(dtype)));
+  }
+  return {};
+}
+
+std::string Collective::name(const Program &, const StepView &step) const {
+  return std::string("all_reduce ") + nameOf(dtype) + " of " + std::to_string(step.places.size()) +
+         (step.places.size() == 1 ? " tensor" : " tensors");
+}
+
+int64_t Collective::bytes(const StepView &step) const {
+  int64_t elements = 0;
+  for (int64_t size : step.sizes)
+    elements += size;
+  return 2 * elements * int64_t(sizeOf(dtype));
+}
+
+void Collective::results(const Program &, const StepView &step,
+                         std::vector<Region> &results) const {
+  const CollectiveView view(step, *this);
+  for (size_t i = 0; i < view.numTensors(); ++i)
+    results.push_back(
+        {step.places[i].buffer, dtype, step.places[i].offset, {view.elements(i)}, {1}});
+}
+
+} // namespace trainrt

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What all ranks of a run do together.
+#ifndef TRAINRT_FORMAT_COMMANDS_COLLECTIVE_H
+#define TRAINRT_FORMAT_COMMANDS_COLLECTIVE_H
+
+#include "format/commands/operand.h"
+
+#include <array>
+
+namespace trainrt {
+
+namespace fb {
+struct Collective;
+}
+
+/// See program.fbs. As many operands and sizes as there are tensors.
+struct Collective {
+  static constexpr const char *kindName = "collective";
+  static constexpr std::array operandNames = {"tensor"};
+  static constexpr std::array sizeNames = {"elements"};
+  enum class Kind : uint8_t { AllReduce };
+
+  Kind kind = Kind::AllReduce;
+  DType dtype = DType::F32;
+
+  Status read(const fb::Collective &from, const CommandCheck &check);
+  Status checkPlaces(const PlaceCheck &check) const;
+  std::string describe(const Program &program, const StepView &step) const {
+    return "an " + name(program, step);
+  }
+  std::string name(const Program &program, const StepView &step) const;
+  int64_t bytes(const StepView &step) const;
+  void results(const Program &program, const StepView &step, std::vector<Region> &results) const;
+};
+
+struct CollectiveView : StepView {
+  CollectiveView(const StepView &step, const Collective &op) : StepView(step), op(op) {}
+
+  const Collective &op;
+  size_t numTensors() const { return places.size(); }
+  int64_t elements(size_t tensor) const { return sizes[tensor]; }
+  bool isEmpty() const {
+    for (int64_t size : sizes)
+      if (size)
+        return false;
+    return true;
+  }
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_FORMAT_COMMANDS_COLLECTIVE_H

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranks of one run have one version and one byte order, which the first message checks by its size.
+
+#include "session/ranks/agreement.h"
+
+#include <cstring>
+#include <optional>
+
+namespace trainrt {
+
+namespace {
+
+class Writer {
+public:
+  template <typename T> void add(const T &value) {
+    static_assert(std::is_arithmetic_v<T>);
+    bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+  }
+  void add(bool flag) { add(uint8_t(flag)); }
+  void add(const std::string &text) {
+    add(int64_t(text.size()));
+    bytes += text;
+  }
+  void add(const Status &status) {
+    add(int32_t(status.code()));
+    add(status.message());
+  }
+  std::string bytes;
+};
+
+class Reader {
+public:
+  explicit Reader(const std::string &bytes) : bytes(bytes) {}
+
+  template <typename T> void read(T &value) {
+    static_assert(std::is_arithmetic_v<T>);
+    if (bytes.size() - at < sizeof value) {
+      good = false;
+      return;
+    }
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    at += sizeof value;
+  }
+  void read(bool &flag) {
+    uint8_t byte = 0;
+    read(byte);
+    flag = byte != 0;
+  }
+  /// How many of at least one byte follow.
+  size_t readCount() {
+    int64_t count = 0;
+    read(count);
+    good = good && count >= 0 && uint64_t(count) <= bytes.size() - at;
+    return good ? size_t(count) : 0;
+  }
+  void read(std::string &text) {
+    const size_t size = readCount();
+    text = bytes.substr(at, size);
+    at += size;
+  }
+  void read(Status &status) {
+    int32_t code = 0;
+    std::string message;
+    read(code);
+    read(message);
+    status = Status(static_cast<Code>(code), std::move(message));
+  }
+  bool isDone() const { return good && at == bytes.size(); }
+
+private:
+  const std::string &bytes;
+  size_t at = 0;
+  bool good = true;
+};
+
+void write(Writer &to, const RankProposal &from) {
+  to.add(from.status);
+  to.add(from.settings);
+  to.add(from.microBatches);
+  to.add(int64_t(from.weights.size()));
+  for (double weight : from.weights)
+    to.add(weight);
+  to.add(from.hasFactors);
+  to.add(from.isLast);
+}
+void read(Reader &from, RankProposal &to) {
+  from.read(to.status);
+  from.read(to.settings);
+  from.read(to.microBatches);
+  to.weights.resize(from.readCount());
+  for (double &weight : to.weights)
+    from.read(weight);
+  from.read(to.hasFactors);
+  from.read(to.isLast);
+}
+
+void write(Writer &to, const RankOutcome &from) {
+  to.add(from.status);
+  to.add(from.nonfinite);
+  to.add(int64_t(from.numbers.size()));
+  for (const std::string &name : from.numbers)
+    to.add(name);
+  to.add(int64_t(from.losses.size()));
+  for (auto [factor, loss] : from.losses) {
+    to.add(factor);
+    to.add(loss);
+  }
+}
+void read(Reader &from, RankOutcome &to) {
+  from.read(to.status);
+  from.read(to.nonfinite);
+  to.numbers.resize(from.readCount());
+  for (std::string &name : to.numbers)
+    from.read(name);
+  to.losses.resize(from.readCount());
+  for (auto &[factor, loss] : to.losses) {
+    from.read(factor);
+    from.read(loss);
+  }
+}
+
+template <typename Message>
+Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message> &all) {
+  Writer writer;
+  write(writer, mine);
+  std::vector<std::string> texts;
+  TRAINRT_TRY(ranks.gather(writer.bytes, texts));
+  all.clear();
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    Reader reader(texts[rank]);
+    read(reader, all.emplace_back());
+    if (!reader.isDone())
+      return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
+  }
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].status.ok())
+      return all[rank].status.within("rank " + std::to_string(rank) + ": ");
+  return {};
+}
+
+} // namespace
+
+Status exchangeProposals(Communicator &ranks, const RankProposal &mine,
+                         std::vector<RankProposal> &all) {
+  TRAINRT_TRY(exchangeAll(ranks, mine, all));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].settings != all[0].settings || all[rank].hasFactors != all[0].hasFactors)
+      return fail(Code::InvalidArgument,
+                  "the ranks of a run make the same steps, but rank 0 makes ", all[0].settings,
+                  all[0].hasFactors ? ", with weights" : "", ", and rank ", rank, " ",
+                  all[rank].settings, all[rank].hasFactors ? ", with weights" : "");
+  return {};
+}
+
+Status exchangeOutcomes(Communicator &ranks, const RankOutcome &mine,
+                        std::vector<RankOutcome> &all) {
+  return exchangeAll(ranks, mine, all);
+}
+
+} // namespace trainrt

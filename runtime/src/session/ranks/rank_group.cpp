@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rank 0 runs on the caller's thread, so that its callbacks do.
+
+#include "session/ranks/rank_group.h"
+#include "comm/thread_ranks.h"
+#include "session/estimate.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+namespace trainrt {
+
+/// Ranks of one process, at most: each has its memory.
+static constexpr int mostRanks = 64;
+
+Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOptions &options,
+                         int world, std::unique_ptr<Session> &first,
+                         std::unique_ptr<RankGroup> &group) {
+  if (world < 1 || world > mostRanks)
+    return fail(Code::InvalidArgument, world, " ranks cannot be emulated: there may be 1 to ",
+                mostRanks);
+  std::unique_ptr<RankGroup> result(new RankGroup());
+  for (std::unique_ptr<Communicator> &rank : createThreadRanks(world))
+    result->ranks.push_back(std::move(rank));
+  SessionOptions own = options;
+  const unsigned threads = options.threads ? options.threads : availableCores();
+  own.threads = std::max(1u, threads / unsigned(world));
+  own.ranks = result->ranks[0];
+  TRAINRT_TRY(Session::create(package, own, first));
+  // What is told is told once.
+  own.progress = nullptr;
+  own.commandDone = nullptr;
+  own.density = nullptr;
+  own.memory = nullptr;
+  for (int rank = 1; rank < world; ++rank) {
+    own.ranks = result->ranks[size_t(rank)];
+    TRAINRT_TRY(Session::create(package, own, result->others.emplace_back()));
+  }
+  group = std::move(result);
+  return {};
+}
+
+Status RankGroup::follow(Session &first) {
+  if (first.revision() == followed)
+    return {};
+  const Program &program = first.package().program();
+  for (std::unique_ptr<Session> &other : others) {
+    for (size_t i = 0; i < program.parameters.size(); ++i) {
+      ArrayView from, to;
+      if (!first.hasParameter(i))
+        continue;
+      TRAINRT_TRY(first.parameter(i, from));
+      if (other->hasParameter(i)) {
+        TRAINRT_TRY(other->parameter(i, to));
+        // Frozen ones are most often the same file.
+        if (from.data == to.data || !from.bytes ||
+            std::memcmp(from.data, to.data, size_t(from.bytes)) == 0)
+          continue;
+      }
+      TRAINRT_TRY(other->setParameter(i, from));
+    }
+    for (size_t i = 0; first.hasState() && i < program.state.size(); ++i) {
+      ArrayView from;
+      TRAINRT_TRY(first.state(i, from));
+      TRAINRT_TRY(other->setState(i, from));
+    }
+    other->restored(first.stepCount(), first.seed());
+  }
+  followed = first.revision();
+  return {};
+}
+
+Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
+                       const StepOptions &options, StepResult &result) {
+  TRAINRT_TRY(follow(first));
+  const size_t world = others.size() + 1;
+  const size_t share = batches.size() / world, more = batches.size() % world;
+  std::vector<Status> statuses(world);
+  auto run = [&](size_t rank) {
+    try {
+      const size_t begin = rank * share + std::min(rank, more);
+      const size_t end = begin + share + (rank < more);
+      const std::vector<Batch> own(batches.begin() + std::ptrdiff_t(begin),
+                                   batches.begin() + std::ptrdiff_t(end));
+      StepOptions settings = options;
+      if (options.weights)
+        settings.weights += begin;
+      StepResult ignored;
+      Session &session = rank ? *others[rank - 1] : first;
+      statuses[rank] = session.step(own, settings, rank ? ignored : result);
+    } catch (const std::exception &error) {
+      statuses[rank] = Status(Code::Internal, error.what());
+      ranks[rank]->abort(statuses[rank]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t rank = 1; rank < world; ++rank)
+    threads.emplace_back(run, rank);
+  run(0);
+  for (std::thread &thread : threads)
+    thread.join();
+  return statuses[0];
+}
+
+} // namespace trainrt

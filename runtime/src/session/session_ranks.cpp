@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A step of several ranks. They meet three times: before anything is changed, behind their
+// gradients, and in the update, which begins with the exchange of these. Between two meetings no
+// rank may leave without the others' knowing of it.
+
+#include "format/hash.h"
+#include "session/ranks/agreement.h"
+#include "session/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <sstream>
+
+namespace trainrt {
+
+namespace {
+/// Runs `body`; no memory is an error that the other ranks are told.
+template <typename Body> Status attempt(const Body &body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return Status(Code::OutOfMemory, "out of memory");
+  }
+}
+} // namespace
+
+std::string Session::describeStep(const StepOptions &options) const {
+  std::ostringstream text;
+  text.precision(17);
+  text << "step " << steps + 1;
+  for (auto [what, value] : {std::pair(" with learning rate ", options.lr),
+                             {", weight decay ", options.weightDecay},
+                             {", norm clipped to ", options.clipNorm}})
+    if (!std::isnan(value))
+      text << what << value;
+  const std::string &manifest = source->manifestText();
+  static constexpr const char *weightings[] = {"as their losses", "the same", "by rows",
+                                               "by tokens"};
+  text << ", micro-batches counting " << weightings[size_t(options.accumulateBy)] << ", seed "
+       << key << (options.allowNonfinite ? ", whatever is not finite" : "") << " of package "
+       << hex64(fnv1a64(manifest.data(), manifest.size()));
+  return text.str();
+}
+
+Status Session::atStep(Status status) const {
+  return status.code() == Code::RankLost ? status.within("step " + std::to_string(steps + 1) + ": ")
+                                         : status;
+}
+
+Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
+                                std::vector<double> &weights, double &lr) {
+  TRAINRT_TRY(checkFactors(batches.size(), options));
+  BindOptions binding;
+  binding.checked = options.checked;
+  TRAINRT_TRY(prepareAll(*source->micro(), batches, binding));
+  if (density)
+    TRAINRT_TRY(measureDensity(*source, bound, steps + 1, density));
+  const ExecutionPlan *plan;
+  TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
+  TRAINRT_TRY(initializeState());
+  TRAINRT_TRY(measureWeights(batches, options, weights));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, lr));
+  TRAINRT_TRY(values.save(*source->micro()));
+  if (cancelled.exchange(false))
+    return Status(Code::Cancelled, "cancelled before the step began");
+  return {};
+}
+
+Status Session::agree(const std::vector<Batch> &batches, const StepOptions &options,
+                      StepResult &result) {
+  RankProposal mine;
+  mine.status = attempt([&] { return prepareTogether(batches, options, mine.weights, result.lr); });
+  mine.settings = describeStep(options);
+  mine.microBatches = int64_t(batches.size());
+  mine.hasFactors = options.weights != nullptr;
+  mine.isLast = options.last;
+  std::vector<RankProposal> all;
+  TRAINRT_TRY(exchangeProposals(*ranks, mine, all));
+  share = {0, 0};
+  std::vector<double> weights;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (int(rank) == ranks->rank())
+      share.first = share.all;
+    share.all += all[rank].microBatches;
+    result.last |= all[rank].isLast;
+    weights.insert(weights.end(), all[rank].weights.begin(), all[rank].weights.end());
+  }
+  if (!share.all)
+    return fail(Code::InvalidArgument, "a step needs at least one batch on some rank");
+  setFactors(std::move(weights));
+  if (!factors.empty())
+    factors = {factors.begin() + share.first,
+               factors.begin() + share.first + int64_t(batches.size())};
+  return {};
+}
+
+Status Session::accumulateTogether(const StepOptions &options, StepResult &result) {
+  RankOutcome mine;
+  mine.status = attempt([&] { return accumulate(options, result, mine.losses); });
+  mine.nonfinite = result.nonfinite;
+  mine.numbers = result.numbers;
+  if (mine.status.ok() && cancelled.exchange(false))
+    mine.status = Status(Code::Cancelled, "cancelled before the update");
+  std::vector<RankOutcome> all;
+  TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
+  result.loss = 0;
+  result.numbers.clear();
+  for (const RankOutcome &one : all) {
+    result.nonfinite |= one.nonfinite;
+    for (auto [factor, loss] : one.losses)
+      result.loss += factor * loss;
+    for (const std::string &name : one.numbers)
+      if (std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
+        result.numbers.push_back(name);
+  }
+  finishLoss(options, result);
+  return {};
+}
+
+Status Session::stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
+                             StepResult &result) {
+  if (numerics)
+    numerics->reset();
+  TRAINRT_TRY(atStep(agree(batches, options, result)));
+  // From here on the ranks are in step.
+  result.step = steps + 1;
+  result.flops = countFlops();
+  phases.begin();
+  Status status = atStep(accumulateTogether(options, result));
+  cancelled.store(false);
+  if (!status.ok()) {
+    TRAINRT_TRY(values.restore(*source->micro()));
+    return status;
+  }
+  std::vector<ExecutionPlan::Output> microOutputs = outputs;
+  if (!result.nonfinite) {
+    const Function &update = *source->update();
+    Device::Result done;
+    status = attempt([&] { return execute(update, nullptr, false, done, result.step); });
+    if (!status.ok()) {
+      broken = true;
+      status = atStep(std::move(status));
+      ranks->abort(status); // the others may be in the middle of it
+      return status;
+    }
+    result.gradNorm = done.gradNorm;
+    note(update, done, result);
+  }
+  outputs = std::move(microOutputs);
+  if (result.nonfinite && !result.inPart)
+    TRAINRT_TRY(values.restore(*source->micro()));
+  return decide(options.allowNonfinite, result);
+}
+
+} // namespace trainrt

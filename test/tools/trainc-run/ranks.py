@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Several ranks that train one package (docs/design/distribute.md): W of them make the steps of one process with --accumulate W,
+bit for bit.
+
+  ranks.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+from cases import Failed, expect, run_cases  # noqa: E402
+from make_data_folder import random_columns, write  # noqa: E402
+from trained import Trained  # noqa: E402
+
+WORLDS = 1, 2, 3, 4
+
+
+class Ranked(Trained):
+    def __init__(self, arguments):
+        super().__init__(arguments)
+        columns = random_columns(24, 30, 101, 1)
+        for row in range(3, 6):  # a batch of which little counts
+            columns["labels"][0][row][1:] = -100
+        columns["labels"][0][5][-1] = 7
+        self.columns = columns
+        self.tokens = self.path("")
+        write(self.tokens, columns, 2)
+
+    def trained(self, package, data, *flags):
+        """(what is said of each step, the bytes of the last checkpoint)"""
+        saved = self.path("")
+        events = [e for e in self.log(package, data, *flags, "--save", saved) if "event" not in e]
+        steps = [{k: e[k] for k in ("step", "loss", "lr", "grad_norm") if k in e} for e in events]
+        last = max(saved.glob("step-*"), key=lambda p: int(p.name[5:]))
+        return steps, {p.name: p.read_bytes() for p in sorted(last.glob("*.safetensors"))}
+
+    def equal(self, found, expected, what):
+        expect(found[0] == expected[0], what, found[0], expected[0])
+        expect(found[1].keys() == expected[1].keys(), what, found[1].keys())
+        for name in expected[1]:
+            expect(found[1][name] == expected[1][name], what, name, "differs")
+
+    def model_data(self, model):
+        return self.arguments.models / f"{model}.npz"
+
+
+class Cases(Ranked):
+    """Ranks that are emulated."""
+
+    def both(self, model, data, flags, run, worlds=WORLDS):
+        """Emulated ranks, one process of the same package, and one of a package for one rank."""
+        package, alone = self.trainc(model, "--distribute", "data", *flags), self.trainc(model, *flags)
+        for world in worlds:
+            what = f"{model} {flags} {run} of {world}"
+            expected = self.trained(package, data, *run, "--accumulate", world)
+            self.equal(self.trained(package, data, *run, "--emulate-world", world), expected, what)
+            self.equal(self.trained(alone, data, *run, "--accumulate", world), expected, what + ", for one rank")
+
+    def case_bits_of_optimizers(self):
+        for flags in ([], ["--clip-norm", "0.3"], ["--optimizer", "lamb", "--grad-norm"],
+                      ["--optimizer-state", "int8", "--clip-norm", "1"],
+                      ["--optimizer", "sgd", "--momentum", "0.9", "--optimizer-state", "bf16"]):  # fmt: skip
+            self.both("mlp", self.model_data("mlp"), flags, ["--batch-size", "3", "--steps", "4"])
+
+    def case_bits_of_models(self):
+        """Dropout is that of the micro-batch, whichever rank it is on; padding is left out on each by itself."""
+        run = ["--batch-size", "2", "--steps", "3"]
+        self.both("gpt2-dropout", self.model_data("gpt2-dropout"), ["--clip-norm", "1"], run, worlds=(2, 3))
+        self.both("gpt2", self.tokens, [], [*run, "--trim"], worlds=(2, 4))
+        self.both("gpt2", self.tokens, ["--lora", "r=4,alpha=8", "--quantize", "nf4"], run, worlds=(3,))
+        self.both("bert-cls", self.model_data("bert-cls"), ["--recompute", "level:1"], run, worlds=(2,))
+
+    def case_weights_of_losses(self):
+        """Labels are counted over all ranks."""
+        for by in ("tokens", "rows", "mean"):
+            run = ["--batch-size", "3", "--steps", "4", "--accumulate-by", by]
+            self.both("gpt2", self.tokens, ["--clip-norm", "0.5"], run, worlds=(2, 4))
+
+    def case_several_micro_batches(self):
+        """Each rank adds up its own first; the ranks' sums are added then."""
+        package, run = self.trainc("mlp", "--distribute", "data"), ["--batch-size", "2", "--steps", "3"]
+        data = self.model_data("mlp")
+        whole = self.losses(package, data, *run, "--accumulate", "4")
+        self.close(self.losses(package, data, *run, "--accumulate", "2", "--emulate-world", "2"), whole, 1e-6)
+
+    def case_end_of_an_epoch(self):
+        """Its last step has fewer batches than there are ranks, and a short one."""
+        arrays = {k: v[:10] for k, v in np.load(self.model_data("mlp-regression")).items()}
+        self.both("mlp-regression", self.data(**arrays), [], ["--batch-size", "3", "--epochs", "3", "--accumulate-by", "rows"])
+
+    def case_nothing_counts_on_a_rank(self):
+        columns = {n: c for n, c in self.columns.items() if n != "labels"}
+        labels = [row.copy() for row in self.columns["labels"][0]]
+        for row in range(6):
+            labels[row][:] = -100
+        folder = self.path("")
+        write(folder, columns | {"labels": (labels, {"pad": -100})})
+        self.both("gpt2", folder, ["--clip-norm", "1"], ["--batch-size", "3", "--steps", "2"], worlds=(4,))
+
+    def case_resume_in_another_world(self):
+        package, data = self.trainc("mlp", "--distribute", "data", "--clip-norm", "1"), self.model_data("mlp")
+        run, saved = ["--batch-size", "2", "--lr", "0.01"], self.path("")
+        whole = self.losses(package, data, *run, "--emulate-world", "2", "--steps", "4", "--save", saved, "--save-every", "2")
+        again = self.losses(package, data, *run, "--emulate-world", "2", "--steps", "4", "--resume", saved / "step-2")
+        expect(again == whole[2:], again, whole)
+        for world in (["--emulate-world", "4"], ["--accumulate", "2"]):
+            rest = self.losses(package, data, *run, *world, "--steps", "4", "--resume", saved / "step-2")
+            expect(len(rest) == 2 and (rest == whole[2:]) == (world[0] == "--accumulate"), world, rest, whole)
+
+    def case_not_finite(self):
+        """On one rank is for all, and nothing is lost."""
+        arrays = dict(np.load(self.model_data("mlp-regression")))
+        arrays = {k: v[:12].copy() for k, v in arrays.items()}
+        first = next(k for k, v in arrays.items() if v.dtype == np.float32)
+        arrays[first][7] = np.inf  # rank 1 of the second step
+        data = self.data(**arrays)
+        for flags in ([], ["--clip-norm", "1"]):
+            package = self.trainc("mlp-regression", "--distribute", "data", *flags)
+            run, said = ["--batch-size", "2", "--steps", "3"], []
+            for how in ("--emulate-world", "--accumulate"):
+                saved = self.path("")
+                _, err = self.run(package, data, *run, how, "2", "--save", saved, code=1)
+                said.append([line for line in err.splitlines() if "not finite" in line])
+                expect((saved / "step-1").exists(), err)
+            expect(said[0] == said[1] and said[0], said)
+            self.both("mlp-regression", data, flags, [*run, "--allow-nonfinite"], worlds=(2,))
+
+    def case_bad_data(self):
+        """Of one rank is an error of all, before anything is changed."""
+        columns = dict(self.columns)
+        ids = [row.copy() for row in columns["input_ids"][0]]
+        ids[10][0] = 5000  # of the fourth batch
+        folder, saved = self.path(""), self.path("")
+        write(folder, columns | {"input_ids": (ids, columns["input_ids"][1])})
+        package = self.trainc("gpt2", "--distribute", "data")
+        run = ["--batch-size", "3", "--steps", "2", "--save", saved, "--save-every", "1"]
+        self.refused(["rank 1: ", "5000"], package, folder, *run, "--emulate-world", "2")
+        expect((saved / "step-1").exists() and not (saved / "step-2").exists(), list(saved.iterdir()))
+
+    def case_said(self):
+        package = self.trainc("mlp", "--distribute", "data")
+        manifest = json.loads(zipfile.ZipFile(package).read("manifest.json"))
+        expect(manifest["optimizer"]["distribute"] == "data", manifest["optimizer"])
+        alone = json.loads(zipfile.ZipFile(self.trainc("mlp")).read("manifest.json"))
+        expect("distribute" not in alone["optimizer"], alone["optimizer"])
+        _, err = self.run(package, self.model_data("mlp"), "--batch-size", "2", "--emulate-world", "2")
+        expect("2 micro-batches a step" in err, err)
+
+    def case_refused(self):
+        package, data = self.trainc("mlp"), self.model_data("mlp")
+        self.refused(["the package is for one rank; compile it with --distribute data"], package, data, "--emulate-world", "2")
+        distributed = self.trainc("mlp", "--distribute", "data")
+        for flags, words in ((["--world", "2"], "--emulate-world and --world exclude each other"),
+                             (["--check-numerics"], "--emulate-world and --check-numerics exclude"),
+                             (["--dump-gradients", self.path(".safetensors")], "--emulate-world and --dump-gradients")):  # fmt: skip
+            self.refused([words], distributed, data, "--emulate-world", "2", *flags, code=2)
+        self.refused(["--emulate-world"], distributed, data, "--emulate-world", "0", code=2)
+        _, err = self.call(distributed, "--eval", data, "--emulate-world", "2", code=2)
+        expect("--emulate-world needs --data FILE" in err, err)
+        said = self.trainc("resnet", "--distribute", "data", code=1)
+        expect("--distribute: the forward pass itself changes '" in said and "evaluation mode" in said, said)
+        said = self.trainc("mlp", "--distribute", "zero1", code=2)
+        expect("--distribute" in said and "data" in said, said)
+        said = self.trainc("mlp", "--distribute", "data", "--target", "cuda:sm_90", code=2)
+        expect("is for --target cpu: on a GPU ranks cannot exchange their gradients yet" in said, said)
+        said = self.trainc("mlp", "--distribute", "data", "--inference", code=2)
+        expect("--inference" in said, said)
+
+
+class Processes(Ranked):
+    """The same with processes, and how they end."""
+
+    def start(self, package, data, *flags, **environment):
+        command = [str(c) for c in (self.arguments.trainc_run, package, "--data", data, *flags)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+
+    def ended(self, process, limit=60):
+        """(exit code, standard error)"""
+        try:
+            _, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise Failed(f"{process.args} hangs: {process.communicate()[1]}")
+        return process.returncode, err
+
+    def port(self):
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            return found.getsockname()[1]
+
+    def slow(self):
+        """A package and data whose steps go on for minutes, with a checkpoint after each."""
+        package = self.trainc("gpt2", "--distribute", "data", "--clip-norm", "1")
+        return package, self.tokens, ["--batch-size", "12", "--steps", "100000", "--save-every", "1", "--keep", "2"]
+
+    def begun(self, folder, step=2):
+        """Waits for a checkpoint."""
+        for _ in range(600):
+            if any(int(p.name[5:]) >= step for p in folder.glob("step-*")):
+                return
+            time.sleep(0.05)
+        raise Failed(f"no checkpoint in {folder}")
+
+    def children(self, process):
+        """Process ids, by rank."""
+        ranks = {}
+        for pid in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            ranks |= {word: int(pid) for word in words if word.startswith("--rank=")}  # none of one that has ended
+        return [ranks[rank] for rank in sorted(ranks)]
+
+    def ends(self, process, pid):
+        """How long a child goes on."""
+        began = time.monotonic()
+        while str(pid) in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            if time.monotonic() - began > 20:
+                break
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def case_processes_have_the_bits_of_one(self):
+        for model, data, flags, run in (
+            ("mlp", self.model_data("mlp"), ["--clip-norm", "0.3"], ["--batch-size", "3", "--steps", "4"]),
+            ("gpt2", self.tokens, ["--lora", "r=4,alpha=8"], ["--batch-size", "2", "--epochs", "1", "--shuffle", "--trim"]),
+        ):
+            package = self.trainc(model, "--distribute", "data", *flags)
+            for world in (2, 4):
+                expected = self.trained(package, data, *run, "--accumulate", world)
+                self.equal(self.trained(package, data, *run, "--ranks", world), expected, f"{model} of {world}")
+
+    def case_page(self):
+        """The commands of docs/ranks.md."""
+        folder = self.path("")
+        folder.mkdir()
+        shutil.copy(self.arguments.models / "mlp.onnx", folder / "model.onnx")
+        shutil.copy(self.model_data("mlp"), folder / "train.npz")
+        page = pathlib.Path(__file__).resolve().parents[3] / "docs" / "ranks.md"
+        commands = [c for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.S) for c in block.splitlines()]
+        expect(len(commands) == 3, commands)
+        for command in commands:
+            program, *flags = command.split()
+            program = pathlib.Path({"trainc": self.arguments.trainc, "trainc-run": self.arguments.trainc_run}[program]).resolve()
+            done = subprocess.run([program, *flags], cwd=folder, capture_output=True, text=True)
+            expect(done.returncode == 0, command, done.stderr)
+        expect(any((folder / "checkpoints").iterdir()), "no checkpoint")
+
+    def case_processes_resume(self):
+        package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
+        run, saved = ["--batch-size", "2", "--steps", "4"], self.path("")
+        whole = self.losses(package, data, *run, "--ranks", "2", "--save", saved, "--save-every", "1")
+        for how in (["--ranks", "2"], ["--emulate-world", "2"], ["--accumulate", "2"]):
+            rest = self.losses(package, data, *run, *how, "--resume", saved / "step-2")
+            expect(rest == whole[2:], how, rest, whole)
+        rest = self.losses(package, data, *run, "--ranks", "4", "--resume", saved / "step-2")
+        expect(len(rest) == 2 and rest != whole[2:], rest, whole)
+
+    def case_launchers(self):
+        package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
+        run = ["--batch-size", "2", "--steps", "2"]
+        port = str(self.port())
+        ways = (
+            ("torchrun", lambda r: dict(RANK=r, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)),
+            ("mpirun (Open MPI)", lambda r: dict(OMPI_COMM_WORLD_RANK=r, OMPI_COMM_WORLD_SIZE="2",
+                                                 OMPI_COMM_WORLD_LOCAL_SIZE="2", PMIX_NAMESPACE=f"job{port}")),
+            ("srun (Slurm)", lambda r: dict(SLURM_PROCID=r, SLURM_NTASKS="2", SLURM_STEP_NODELIST="localhost",
+                                            SLURM_JOB_ID=port, SLURM_STEP_ID="0")),
+        )  # fmt: skip
+        for name, variables in ways:
+            ranks = [self.start(package, data, *run, **variables(str(rank))) for rank in (1, 0)]
+            ends = [self.ended(rank) for rank in ranks]
+            expect([code for code, _ in ends] == [0, 0], name, ends)
+            expect(f"2, by {name}; rank 0 is at " in ends[1][1] and not ends[0][1], name, ends)
+        at = f"127.0.0.1:{self.port()}"
+        ranks = [self.start(package, data, *run, "--coordinator", at, "--world", "2", "--rank", str(r)) for r in (0, 1)]
+        ends = [self.ended(rank) for rank in ranks]
+        expect([code for code, _ in ends] == [0, 0] and "by the command line" in ends[0][1], ends)
+
+    def case_a_rank_that_dies(self):
+        package, data, run = self.slow()
+        for victim in (0, 1):
+            saved = self.path("")
+            process = self.start(package, data, *run, "--ranks", "3", "--save", saved)
+            self.begun(saved)
+            os.kill(self.children(process)[victim], signal.SIGKILL)
+            began = time.monotonic()
+            code, err = self.ended(process, 20)
+            expect(time.monotonic() - began < 8, "took", time.monotonic() - began)
+            expect(code in (5, 137), code, err)
+            what = "rank 0, the coordinator, has ended" if victim == 0 else "has ended without a word"
+            expect(what in err and "step " in err, err)
+            expect(victim == 0 or ("rank 1 on " in err and f"the last checkpoint is {saved}/step-" in err), err)
+            newest = max(saved.glob("step-*"), key=lambda p: int(p.name[5:]))
+            rest = self.losses(package, data, "--batch-size", "12", "--resume", saved, "--steps", int(newest.name[5:]) + 1)
+            expect(len(rest) in (1, 2), rest, newest)
+
+    def case_a_rank_that_hangs(self):
+        package, data, run = self.slow()
+        del run[run.index("--save-every") : run.index("--save-every") + 2]
+        process = self.start(package, data, *run, "--ranks", "2", "--save", self.path(""), "--log-format", "json")
+        process.stdout.readline()
+        first, victim = self.children(process)
+        os.kill(victim, signal.SIGSTOP)
+        took = self.ends(process, first)
+        os.kill(victim, signal.SIGKILL)
+        code, err = self.ended(process, 20)
+        expect(code in (5, 137) and 4 < took < 9, code, took, err)
+        expect("rank 1 on " in err and "has not been heard of for 5 s" in err and "step " in err, err)
+        expect("this run has saved no checkpoint yet" in err, err)
+
+    def case_restarts(self):
+        package, data, run = self.slow()
+        saved = self.path("")
+        run[run.index("--steps") + 1] = "25"
+        process = self.start(package, data, *run, "--ranks", "2", "--save", saved, "--max-restarts", "1")
+        self.begun(saved)
+        os.kill(self.children(process)[1], signal.SIGKILL)
+        code, err = self.ended(process, 90)
+        expect(code == 0 and "the run begins again from the last checkpoint" in err, code, err)
+        expect((saved / "step-25").exists(), list(saved.iterdir()))
+        alone = self.path("")
+        self.run(package, data, *run, "--accumulate", "2", "--save", alone)
+        for name in ("parameters.safetensors",):
+            expect((saved / "step-25" / name).read_bytes() == (alone / "step-25" / name).read_bytes(), name)
+
+    def case_interrupted(self):
+        package, data, run = self.slow()
+        saved = self.path("")
+        process = self.start(package, data, *run, "--ranks", "2", "--save", saved)
+        self.begun(saved)
+        process.send_signal(signal.SIGTERM)
+        code, err = self.ended(process, 30)
+        expect(code == 1 and "interrupted by SIGTERM after step" in err, code, err)
+        self.losses(package, data, "--batch-size", "12", "--resume", saved, "--steps", "1")
+
+    def case_processes_fail_together(self):
+        columns = dict(self.columns)
+        ids = [row.copy() for row in columns["input_ids"][0]]
+        ids[10][0] = 5000
+        folder = self.path("")
+        write(folder, columns | {"input_ids": (ids, columns["input_ids"][1])})
+        package = self.trainc("gpt2", "--distribute", "data")
+        _, err = self.run(package, folder, "--batch-size", "3", "--steps", "2", "--ranks", "2", code=1)
+        expect("rank 1: " in err and "5000" in err and err.count("error:") == 1, err)
+        for words, flags, code in (
+            (["the package is for one rank, and the command line has started 2"], [], 1),
+            (["no such file"], ["--weights", self.path(".npz")], 1),
+        ):
+            other = self.trainc("gpt2") if not flags else package
+            _, err = self.run(other, self.tokens, "--ranks", "2", *flags, code=code)
+            expect(any(word.lower() in err.lower() for word in words), err)
+
+    def case_ranks_that_do_not_come(self):
+        package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
+        at = f"127.0.0.1:{self.port()}"
+        place = ["--coordinator", at, "--world", "3", "--join-timeout", "1"]
+        _, err = self.run(package, data, *place, "--rank", "0", code=5)
+        expect("rank 1, 2 of 3 did not come within 1 s" in err, err)
+        _, err = self.run(package, data, *place, "--rank", "1", code=5)
+        expect(f"the coordinator, rank 0 at {at}, does not answer" in err, err)
+        with socket.socket() as silent:  # takes calls, and says nothing
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            at = f"127.0.0.1:{silent.getsockname()[1]}"
+            _, err = self.run(package, data, "--coordinator", at, "--world", "2", "--rank", "1", "--join-timeout", "1", code=5)
+        expect("has not been heard of" in err or "does not answer it" in err, err)
+        # Two with one number, and one of another run.
+        at = f"127.0.0.1:{self.port()}"
+        first = self.start(package, data, "--coordinator", at, "--world", "2", "--rank", "0", "--join-timeout", "4")
+        _, err = self.run(package, data, "--coordinator", at, "--world", "3", "--rank", "1", code=5)
+        expect("rank 1 of 3 came to a run of 2" in err, err)
+        self.ended(first)
+        at = f"127.0.0.1:{self.port()}"
+        first = self.start(package, data, "--coordinator", at, "--world", "3", "--rank", "0", "--join-timeout", "4")
+        second = self.start(package, data, "--coordinator", at, "--world", "3", "--rank", "1", "--join-timeout", "8")
+        time.sleep(0.5)
+        _, err = self.run(package, data, "--coordinator", at, "--world", "3", "--rank", "1", code=5)
+        expect("there are two ranks 1" in err, err)
+        for process in (first, second):
+            self.ended(process)
+
+    def case_processes_refused(self):
+        package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
+        for flags, words in (
+            (["--ranks", "2", "--emulate-world", "2"], "--ranks and --emulate-world exclude each other"),
+            (["--ranks", "2", "--world", "2"], "--ranks and --world exclude each other"),
+            (["--max-restarts", "1"], "--max-restarts needs --ranks N and --save DIR"),
+            (["--coordinator", "here:1"], "--coordinator needs --world N and --rank R"),
+        ):
+            self.refused([words], package, data, *flags, code=2)
+        _, err = self.run(package, data, "--coordinator", "here", "--world", "2", "--rank", "1", code=4)
+        expect("coordinator 'here' is no HOST:PORT" in err, err)
+        for variables, words in (
+            (dict(RANK="2", WORLD_SIZE="2", MASTER_ADDR="x", MASTER_PORT="1"), "has made this process rank 2 of 2"),
+            (dict(RANK="a", WORLD_SIZE="2", MASTER_ADDR="x", MASTER_PORT="1"), "which is no number of a rank"),
+            (dict(RANK="1", WORLD_SIZE="2"), "does not say where rank 0 is; --coordinator HOST:PORT does"),
+        ):
+            code, err = self.ended(self.start(package, data, **variables))
+            expect(code == 2 and words in err, code, err)
+        code, err = self.ended(self.start(package, data, "--ranks", "2", TRAINRT_GLOO_PLUGIN="/nowhere/libtrainrt-gloo.so"))
+        expect(code == 1 and "ranks in several processes need the plugin libtrainrt-gloo.so" in err, code, err)
+        other = pathlib.Path(self.arguments.trainc_run).parent.parent / "lib" / "libtrainrt.so"
+        code, err = self.ended(self.start(package, data, "--ranks", "2", TRAINRT_GLOO_PLUGIN=str(other)))
+        expect(code == 1 and "libtrainrt-gloo.so belongs to another version of libtrainrt" in err, code, err)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trainc", required=True)
+    parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--processes", action="store_true", help="the cases of several processes, for which there has to be Gloo")
+    run_cases(parser, lambda arguments: (Processes if arguments.processes else Cases)(arguments))

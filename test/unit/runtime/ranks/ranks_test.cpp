@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranks that are threads: what they exchange, what they add up, and how they end together.
+
+#include "comm/collectives.h"
+#include "comm/thread_ranks.h"
+#include "session/ranks/agreement.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace trainrt;
+
+namespace {
+
+/// Runs `body` as each of `world` ranks.
+void runRanks(int world, const std::function<void(Communicator &)> &body) {
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Communicator> &rank : ranks)
+    threads.emplace_back([&] { body(*rank); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// Numbers whose sum depends on the order.
+template <typename T> std::vector<T> numbers(int rank, size_t tensor, int64_t count) {
+  std::vector<T> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(T(((rank * 7 + int(tensor) * 3 + i) % 11 - 5)) * (i % 3 ? T(1) : T(1 << 20)) /
+                     T(3 + rank));
+  return values;
+}
+
+template <typename T> void expectSums(int world, const std::vector<int64_t> &sizes, DType dtype) {
+  std::vector<std::vector<T>> expected;
+  for (size_t t = 0; t < sizes.size(); ++t) {
+    expected.emplace_back(size_t(sizes[t]), T(0));
+    for (int rank = 0; rank < world; ++rank) {
+      const std::vector<T> values = numbers<T>(rank, t, sizes[t]);
+      for (size_t i = 0; i < values.size(); ++i)
+        expected[t][i] += values[i];
+    }
+  }
+  runRanks(world, [&](Communicator &ranks) {
+    std::vector<std::vector<T>> values;
+    std::vector<RankTensor> tensors;
+    for (size_t t = 0; t < sizes.size(); ++t)
+      values.push_back(numbers<T>(ranks.rank(), t, sizes[t]));
+    for (size_t t = 0; t < sizes.size(); ++t)
+      tensors.push_back({values[t].data(), sizes[t]});
+    std::vector<unsigned char> staging;
+    const Status status = allReduce(ranks, dtype, tensors, staging);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t t = 0; t < sizes.size(); ++t)
+      EXPECT_EQ(std::memcmp(values[t].data(), expected[t].data(), values[t].size() * sizeof(T)), 0)
+          << "rank " << ranks.rank() << " of " << world << ", tensor " << t;
+  });
+}
+
+} // namespace
+
+TEST(Ranks, AddUpInTheirOrder) {
+  for (int world : {1, 2, 3, 5}) {
+    expectSums<float>(world, {1, 7, 64, 0, 1001}, DType::F32);
+    expectSums<double>(world, {13, 2}, DType::F64);
+  }
+  // More than a block, and no tensor at all.
+  expectSums<float>(2, {300'000, 5, 900'001}, DType::F32);
+  expectSums<float>(2, {}, DType::F32);
+}
+
+TEST(Ranks, MinusZeroBecomesZero) {
+  runRanks(2, [](Communicator &ranks) {
+    float value = -0.0f;
+    std::vector<unsigned char> staging;
+    const RankTensor tensor{&value, 1};
+    ASSERT_TRUE(allReduce(ranks, DType::F32, {&tensor, 1}, staging).ok());
+    EXPECT_FALSE(std::signbit(value)); // as an accumulator's
+  });
+}
+
+TEST(Ranks, GatherTexts) {
+  runRanks(4, [](Communicator &ranks) {
+    // Of which some take a second exchange.
+    const std::string mine(size_t(ranks.rank() * 252), char('a' + ranks.rank()));
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      std::vector<std::string> all;
+      ASSERT_TRUE(ranks.gather(mine, all).ok());
+      ASSERT_EQ(all.size(), 4u);
+      for (size_t rank = 0; rank < 4; ++rank)
+        EXPECT_EQ(all[rank], std::string(rank * 252, char('a' + rank)));
+    }
+  });
+}
+
+TEST(Ranks, OneThatEndsEndsAll) {
+  runRanks(3, [](Communicator &ranks) {
+    std::vector<std::string> all;
+    ASSERT_TRUE(ranks.gather("", all).ok());
+    if (ranks.rank() == 1)
+      return ranks.abort(Status(Code::OutOfMemory, "rank 1 has no memory"));
+    for (int again = 0; again < 2; ++again) {
+      const Status status = ranks.gather("", all);
+      EXPECT_EQ(status.code(), Code::RankLost);
+      EXPECT_EQ(status.message(), "rank 1 has no memory");
+    }
+  });
+}
+
+TEST(Ranks, OtherSizesAreAnError) {
+  runRanks(2, [](Communicator &ranks) {
+    std::vector<unsigned char> bytes(8);
+    const int64_t size = ranks.rank() ? 8 : 4;
+    const Communicator::Sent sent[2] = {{bytes.data(), size}, {bytes.data(), size}};
+    const Communicator::Received received[2] = {{bytes.data(), size}, {bytes.data(), size}};
+    const Status status = ranks.exchange(sent, received);
+    EXPECT_EQ(status.code(), Code::RankLost);
+    EXPECT_NE(status.message().find("bytes where rank"), std::string::npos) << status.message();
+  });
+}
+
+TEST(Ranks, ThatAreOfAnotherProgramAreAnError) {
+  runRanks(2, [](Communicator &ranks) {
+    if (ranks.rank() == 0) {
+      // Announces what cannot be.
+      const std::vector<int64_t> wrong(64, -1);
+      std::vector<int64_t> others(128);
+      const Communicator::Sent sent[2] = {{wrong.data(), 512}, {wrong.data(), 512}};
+      const Communicator::Received received[2] = {{&others[0], 512}, {&others[64], 512}};
+      ASSERT_TRUE(ranks.exchange(sent, received).ok());
+      return;
+    }
+    std::vector<std::string> all;
+    const Status status = ranks.gather("hello", all);
+    EXPECT_NE(status.message().find("rank 0 announces a message of -1 bytes"), std::string::npos);
+  });
+  runRanks(2, [](Communicator &ranks) {
+    std::vector<std::string> texts;
+    std::vector<RankOutcome> all;
+    const Status status =
+        ranks.rank() ? exchangeOutcomes(ranks, {}, all) : ranks.gather("hello", texts);
+    if (ranks.rank())
+      EXPECT_EQ(status.message(), "rank 0 runs another version of the runtime");
+  });
+}
+
+TEST(Ranks, AgreeOnAStep) {
+  runRanks(2, [](Communicator &ranks) {
+    RankProposal mine;
+    mine.settings = "step 3";
+    mine.microBatches = 1 + ranks.rank();
+    mine.weights.assign(size_t(mine.microBatches), 0.5 + ranks.rank());
+    std::vector<RankProposal> all;
+    ASSERT_TRUE(exchangeProposals(ranks, mine, all).ok());
+    EXPECT_EQ(all[1].microBatches, 2);
+    EXPECT_EQ(all[1].weights, (std::vector<double>{1.5, 1.5}));
+    if (ranks.rank() == 1)
+      mine.status = Status(Code::BadData, "no such row");
+    Status status = exchangeProposals(ranks, mine, all);
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_EQ(status.message(), "rank 1: no such row");
+    mine.status = {};
+    mine.settings = "step " + std::to_string(3 + ranks.rank());
+    status = exchangeProposals(ranks, mine, all);
+    EXPECT_EQ(status.message(), "the ranks of a run make the same steps, but rank 0 makes step 3, "
+                                "and rank 1 step 4");
+    mine.settings = "step 3";
+    mine.hasFactors = ranks.rank() == 1;
+    status = exchangeProposals(ranks, mine, all);
+    EXPECT_NE(status.message().find("rank 1 step 3, with weights"), std::string::npos);
+  });
+}
+
+TEST(Ranks, TellTheirOutcomes) {
+  runRanks(2, [](Communicator &ranks) {
+    RankOutcome mine;
+    mine.nonfinite = ranks.rank() == 0;
+    mine.numbers = {"w" + std::to_string(ranks.rank())};
+    mine.losses = {{0.5, 1.25 + ranks.rank()}};
+    std::vector<RankOutcome> all;
+    ASSERT_TRUE(exchangeOutcomes(ranks, mine, all).ok());
+    EXPECT_TRUE(all[0].nonfinite && !all[1].nonfinite);
+    EXPECT_EQ(all[1].numbers, std::vector<std::string>{"w1"});
+    EXPECT_EQ(all[1].losses.front(), std::pair(0.5, 2.25));
+  });
+}
