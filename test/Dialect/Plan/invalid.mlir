@@ -154,6 +154,60 @@ plan.function @f {
 // -----
 
 plan.function @f {
+  // expected-error@+1 {{'arith.constant' is neither a buffer nor a command, which a plan consists of}}
+  %0 = arith.constant 1 : i64
+}
+
+// -----
+
+plan.function @f {
+  // expected-error@+1 {{expected a name in the space 'input'}}
+  %a = plan.buffer input : tensor<8xf32>
+}
+
+// -----
+
+plan.function @f {
+  // expected-error@+1 {{expected no name in the space 'arena'}}
+  %a = plan.buffer arena "a" : tensor<8xf32>
+}
+
+// -----
+
+plan.function @f {
+  // expected-error@+1 {{expected a value in the space 'constant', and in no other, got none in 'constant'}}
+  %a = plan.buffer constant : tensor<8xf32>
+}
+
+// -----
+
+plan.function @f {
+  // expected-error@+1 {{expected a value of type 'tensor<3xi64>', got 'tensor<2xi64>'}}
+  %a = plan.buffer constant value dense<[1, 2]> : tensor<2xi64> : tensor<3xi64>
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer parameter "w" : tensor<8xf32>
+  // expected-error@+1 {{expected a buffer of the arena, got one in the space 'parameter'}}
+  plan.release %a
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  %b = plan.buffer host : tensor<8xf32>
+  // expected-error@+1 {{ends a buffer's lifetime before its last use}}
+  plan.release %a
+  // expected-note@+1 {{which is here}}
+  plan.copy %a to %b bytes <32>
+}
+
+// -----
+
+plan.function @f {
   // expected-error@+1 {{expected a tensor at least}}
   "plan.collective"() {kind = #plan<collective_kind all_reduce>, elements = #train.dims<>, element_type = f32} : () -> ()
 }
