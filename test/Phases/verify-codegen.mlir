@@ -16,13 +16,6 @@ func.func @eval() {
 
 // -----
 
-plan.function @eval {
-  // expected-error @below {{after the phase 'codegen' there is no place for the op 'train.full'}}
-  %0 = train.full 1.0 : f32 : tensor<f32>
-}
-
-// -----
-
 // expected-error @below {{after the phase 'codegen' there is a function @eval, and here is none}}
 module {
   plan.function @step {

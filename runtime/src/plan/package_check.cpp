@@ -88,7 +88,7 @@ Status checkFunctions(const Program &program, const Manifest &manifest) {
     return badField("functions", " has ", manifest.functions->size(), " entries, program.fb ",
                     program.functions.size());
   static constexpr const char *kinds[] = {
-  // In the order of Condition::Kind; the same words as nameOf.
+      // In the order of Condition::Kind; the same words as nameOf.
       "binary", "fixed_where_padded", "real_at", "contiguous", "above", "unbroken"};
   for (size_t i = 0; i < program.functions.size(); ++i) {
     const Manifest::Function &said = (*manifest.functions)[i];

@@ -192,8 +192,8 @@ uint64_t SegmentKernel::tableBytes(const AttentionCall &call) {
 }
 
 Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
-                              const AttentionOperands &operands, DeviceAddress memory,
-                              bool clears, SegmentTables &tables) const {
+                              const AttentionOperands &operands, DeviceAddress memory, bool clears,
+                              SegmentTables &tables) const {
   const RowStrides strides(call);
   Job job;
   job.offsets = operands.segments;

@@ -27,9 +27,9 @@ inline constexpr int64_t attentionScoreBytes(const AttentionSizes &s) {
 }
 
 /// In how many calls an attention is done, each of `batch` samples (of the last ones of fewer, some
-/// are those of the call before, too, which only segments may) and, of one sample, `kvHeads / heads`
-/// of the heads of k and v. Gradients of scores are why; dropout's random numbers are for all of
-/// them at once.
+/// are those of the call before, too, which only segments may) and, of one sample, `kvHeads /
+/// heads` of the heads of k and v. Gradients of scores are why; dropout's random numbers are for
+/// all of them at once.
 struct AttentionParts {
   int64_t batches = 1, heads = 1, batch = 0;
 };
@@ -58,9 +58,8 @@ inline constexpr AttentionParts attentionParts(AttentionSizes s) {
   s.batch = parts.batch;
   // Statistics of segments have their heads side by side: those of a part begin at 16 bytes.
   if (s.batch == 1)
-    parts.heads = fewest(s.kvHeads, [&](int64_t count) {
-      return !s.segmented || s.heads / count % 4 == 0;
-    });
+    parts.heads =
+        fewest(s.kvHeads, [&](int64_t count) { return !s.segmented || s.heads / count % 4 == 0; });
   return parts;
 }
 
