@@ -53,8 +53,10 @@ public:
         density(density), memory(memory), reporter(reporter), order(std::move(batches)),
         plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
         schedule(options.schedule), watch(options), accuracy(package, options.metric == "accuracy"),
-        lag(traitsOf(package.info.target).runsAhead && !options.synchronous &&
-            options.dumpGradients.empty() && options.profile.empty() && !options.checkNumerics) {
+        runsAhead(traitsOf(package.info.target).runsAhead && !options.synchronous &&
+                  options.dumpGradients.empty() && options.profile.empty() &&
+                  !options.checkNumerics),
+        lag(runsAhead && options.microBatches() == 1) {
     stepsGiven = firstStep = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     lastStep = countSteps();
@@ -157,7 +159,10 @@ private:
   bool peakTold = false; ///< that a step was quicker
   double baseLr;
   Decisions decisions;
-  /// A GPU gets the next step before the outcome of the last one is known.
+  /// Batches are made and checked while a GPU trains.
+  const bool runsAhead;
+  /// A GPU gets the next step before the outcome of the last one is known. Steps of several
+  /// micro-batches end within their call: with a lag their time would be told of the step before.
   const bool lag;
   std::optional<Given> underway;
   Clock::time_point reported = Clock::time_point::min();
@@ -226,7 +231,7 @@ StepLoader::Settings Trainer::loading() const {
   if (options.steps)
     settings.steps = *options.steps - stepsDone();
   settings.epochs = options.epochs.value_or(1);
-  settings.ahead = lag;
+  settings.ahead = runsAhead;
   return settings;
 }
 
@@ -243,8 +248,10 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
                                                               : TRAINRT_BY_LOSS;
   if (options.allowNonfinite)
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
+  if (runsAhead)
+    settings.flags |= TRAINRT_STEP_CHECKED; // by the loader
   if (lag)
-    settings.flags |= TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED; // by the loader
+    settings.flags |= TRAINRT_STEP_LAG;
   if (isRanked() && (interruption() || !reporter.lost().empty()))
     settings.flags |= TRAINRT_STEP_LAST;
   return settings;
@@ -491,7 +498,8 @@ void Trainer::noticeDeclined() {
 
 void Trainer::summarize() {
   SummaryRecord record{int64_t(stepMilliseconds.size()), median(stepMilliseconds),
-                       lag ? std::optional(median(hostMicroseconds)) : std::nullopt, peakBytes};
+                       runsAhead ? std::optional(median(hostMicroseconds)) : std::nullopt,
+                       peakBytes};
   const trainrt_plan_info info = planInfo(record.declined);
   record.plans = info.plans;
   record.buildMilliseconds = info.build_milliseconds;
