@@ -79,8 +79,7 @@ private:
                              StringAttr::get(module.getContext(), "gradient")},
                             {StringAttr::get(module.getContext(), kNameAttr),
                              StringAttr::get(module.getContext(), getArgName(update, i))}}));
-    func::FuncOp exchange = step.finish();
-    exchange->moveBefore(update);
+    step.finish();
     remark::passed(update.getLoc(),
                    remark::RemarkOpts::name("Exchanged").category("distribute").function("update"))
         << remark::add("{0} bytes of gradients are summed up over all ranks: of {1} parameters, in "

@@ -143,8 +143,8 @@ bool Endpoint::parse(const std::string &text, Endpoint &endpoint) {
 
 Status listenAt(int port, Socket &socket) {
   auto failed = [&](const char *what) {
-    return fail(Code::RankLost, "port ", port, " of this machine cannot be used by the ",
-                "coordinator (", what, ": ", std::strerror(errno), "); name another one");
+    return fail(Code::RankLost, "port ", port, " cannot be used by the coordinator (", what, ": ",
+                std::strerror(errno), "); name another one");
   };
   // Of both families where there is IPv6.
   for (int family : {AF_INET6, AF_INET}) {

@@ -42,7 +42,7 @@ int openSocket(int &port) {
       ::listen(fd, SOMAXCONN) != 0 ||
       ::getsockname(fd, reinterpret_cast<sockaddr *>(&address), &size) != 0)
     throw Failure(exitResources,
-                  std::string("ranks cannot meet on this machine: ") + std::strerror(errno));
+                  std::string("ranks have no place to meet: ") + std::strerror(errno));
   port = ntohs(address.sin_port);
   return fd;
 }
