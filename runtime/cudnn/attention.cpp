@@ -55,6 +55,8 @@ enum Uid : int64_t {
 };
 
 /// The place among the beginnings of segments.
+/// q, k, v, o, stats, dO, dQ, dK, dV: bias, seed and offset, which lie between them, have no
+/// segments.
 int64_t startsOf(Uid uid) {
   switch (uid) {
   case Q:
@@ -93,6 +95,7 @@ template <typename Body> int guarded(TrainrtCudnnSink error, Body body) {
 /// as the process.
 class Handles {
 public:
+  /// Gives the handle back at the end of a scope, however that ends.
   class Lease {
   public:
     ~Lease() {
@@ -107,6 +110,7 @@ public:
     int device = 0;
   };
 
+  /// Of the device that is current. cuDNN is not called under the mutex.
   fe::error_t take(Lease &lease) {
     lease.owner = this;
     if (fe::detail::cuda_get_device(&lease.device) != cudaSuccess)
@@ -161,6 +165,8 @@ fe::graph::Tensor_attributes describe(const char *name, Uid uid, std::vector<int
       strides);
 }
 
+/// Writes the graph of a call, which outlives it. Tensors have numbers; their addresses come with
+/// each run.
 class Builder {
 public:
   Builder(const TrainrtCudnnAttention &attention, fe::graph::Graph &graph)
@@ -170,6 +176,7 @@ public:
         .set_compute_data_type(fe::DataType_t::FLOAT);
   }
 
+  /// Forward makes the statistics that backward reads.
   void build() {
     Tensor q = input("q", Q, call.q, call.heads, call.queryRows, call.keyColumns);
     Tensor k = input("k", K, call.k, call.kvHeads, call.keyRows, call.keyColumns);
@@ -192,6 +199,7 @@ public:
     Tensor o = input("o", O, call.o, call.heads, call.queryRows, call.valueColumns);
     Tensor dO = input("d_o", DO, call.dO, call.heads, call.queryRows, call.valueColumns);
     Tensor stats = graph.tensor(statsAttributes());
+    // Else the order in which gradients are added would be that in which blocks end.
     auto options = fe::graph::SDPA_backward_attributes()
                        .set_name("attention")
                        .set_deterministic_algorithm(true);
@@ -247,6 +255,8 @@ private:
     if (call.segmented)
       tensor->set_ragged_offset(described.get_ragged_offset());
   }
+  /// A number of f32 for each row and head. With segments the heads of a row lie side by side: all
+  /// heads of the matrix, of which the call may have a part only.
   fe::graph::Tensor_attributes statsAttributes() {
     int64_t rows = call.queryRows, heads = call.heads;
     auto attributes = fe::graph::Tensor_attributes()
@@ -262,6 +272,7 @@ private:
     return attributes;
   }
 
+  /// The same of both directions: backward has to see the mask and the dropout of forward.
   template <typename Options> void setOptions(Options &options) {
     options.set_attn_scale(float(call.scale));
     if (call.segmented)
@@ -328,6 +339,7 @@ int open(void *cudnn, const char *cudart, int64_t *version, TrainrtCudnnSink err
 }
 
 /// A plan whose graph `prepare` has made ready for a handle.
+/// `plan` is set where it succeeds, and is the caller's.
 template <typename Prepare>
 int makePlan(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan,
              TrainrtCudnnSink error, Prepare prepare) {
@@ -354,6 +366,8 @@ int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, Train
   });
 }
 
+/// The caller has checked that `store` wrote it for an equal call, with the same versions and
+/// device.
 int restore(const TrainrtCudnnAttention *attention, const void *stored, size_t size,
             TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
   const uint8_t *bytes = static_cast<const uint8_t *>(stored);

@@ -16,6 +16,8 @@
 struct TrainrtGlooGroup {
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::chrono::milliseconds limit;
+  /// Of `exchange`. All ranks count alike, so that the number tells the pieces of one call from
+  /// others.
   uint64_t calls = 0;
   std::mutex mutex;
   // Under the mutex.
@@ -29,6 +31,8 @@ struct Failed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The caller's store, as Gloo wants it. `get` waits by itself, for as long as the caller thinks
+/// right; so waiting is a `get` whose value is dropped.
 class Store final : public gloo::rendezvous::Store {
 public:
   explicit Store(const TrainrtGlooStore &store) : store(store) {}
@@ -61,6 +65,8 @@ private:
 };
 
 /// A buffer that `abort` knows of.
+/// It is made and ends on the thread that exchanges. Others call it under the mutex while it is in
+/// the list, so never when it is gone.
 class Waiting {
 public:
   Waiting(TrainrtGlooGroup &group, void *data, size_t bytes)
@@ -82,6 +88,8 @@ private:
 };
 
 /// What `body` throws is the error.
+/// Nothing is thrown into the caller, which is another library: what is no std::exception ends the
+/// process.
 template <typename Body> int guarded(TrainrtGlooSink error, const Body &body) noexcept {
   try {
     body();
@@ -92,6 +100,7 @@ template <typename Body> int guarded(TrainrtGlooSink error, const Body &body) no
   }
 }
 
+/// `group` is set where this rank is connected with all others, and only then.
 int open(int rank, int world, const char *address, const TrainrtGlooStore *store, int64_t limit,
          TrainrtGlooGroup **group, TrainrtGlooSink error) {
   return guarded(error, [&] {
@@ -109,6 +118,9 @@ int open(int rank, int world, const char *address, const TrainrtGlooStore *store
   });
 }
 
+/// All pieces are on their way before the first is waited for: no order between ranks is needed.
+/// Pieces without bytes are not sent, and the other end, which knows their size, does not wait for
+/// them.
 int exchange(TrainrtGlooGroup *group, const void *const *sent, const int64_t *sentBytes,
              void *const *received, const int64_t *receivedBytes, TrainrtGlooSink error) {
   return guarded(error, [&] {
@@ -142,6 +154,7 @@ int exchange(TrainrtGlooGroup *group, const void *const *sent, const int64_t *se
   });
 }
 
+/// On any thread. It lasts: a buffer that is made later throws.
 void abortGroup(TrainrtGlooGroup *group) {
   std::lock_guard lock(group->mutex);
   group->aborted = true;

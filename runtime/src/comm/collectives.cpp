@@ -55,8 +55,10 @@ private:
       const int64_t low = std::max(begin, first), high = std::min(end, first + shards[i]);
       if (low >= high)
         continue;
+      // Of the tensor; it may lie behind its end, where `there` is 0.
       const int64_t at = rank * shards[i] + (low - first);
       const int64_t there = std::clamp<int64_t>(tensors[i].elements - at, 0, high - low);
+      // No address behind the tensor's end is made.
       fn(static_cast<T *>(tensors[i].data) + (there ? at : 0), there, high - low);
     }
   }
@@ -66,13 +68,20 @@ private:
   int64_t total = 0;
 };
 
+/// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
+/// made by one rank only, from zero over the ranks from 0 on, and copied to the others: all ranks
+/// end with the same bits, whichever rank made them. `staging` only grows, so that it can be kept
+/// for the next call. Behind an error some blocks of the tensors hold sums and others what they
+/// held.
 template <typename T>
 Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
               std::vector<unsigned char> &staging) {
   const Parts<T> parts(tensors, ranks.world());
   const size_t world = size_t(ranks.world());
+  // 0 where there is nothing to add: then the loop makes no turn.
   const int64_t block =
       std::min(parts.size(), std::max(fewestElements, blockBytes / int64_t(sizeof(T) * world)));
+  // A piece for each rank, a piece from each rank, and the sum.
   staging.resize(std::max(staging.size(), size_t(block) * sizeof(T) * (2 * world + 1)));
   T *const out = reinterpret_cast<T *>(staging.data());
   T *const in = out + int64_t(world) * block, *const sum = in + int64_t(world) * block;
@@ -93,6 +102,7 @@ Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
       for (int64_t i = 0; i < count; ++i)
         sum[i] += piece[i];
     }
+    // What has come in is added by now: the sums may come over it.
     std::fill(sent.begin(), sent.end(), Communicator::Sent{sum, bytes});
     TRAINRT_TRY(ranks.exchange(sent, received));
     for (size_t rank = 0; rank < world; ++rank)

@@ -16,6 +16,8 @@ struct Begin {
 };
 } // namespace
 
+/// One exchange, or two: that is decided on the sizes, which all ranks have got by then, so all
+/// decide alike. A size out of bounds is seen by all of them, too.
 Status Communicator::gather(const std::string &mine, std::vector<std::string> &all) {
   const size_t ranks = size_t(world());
   Begin begin;
@@ -37,11 +39,13 @@ Status Communicator::gather(const std::string &mine, std::vector<std::string> &a
       return fail(Code::RankLost, "rank ", i, " announces a message of ", size, " bytes");
     all[i].assign(size_t(size), '\0');
     std::memcpy(all[i].data(), begins[i].bytes, size_t(std::min(size, first)));
+    // No string changes its size from here on: the second exchange writes into them.
     received[i] = {all[i].data() + std::min(size, first), std::max<int64_t>(0, size - first)};
     isMore |= size > first;
   }
   if (!isMore)
     return {};
+  // To all of them alike, and to this rank as well.
   const int64_t rest = std::max<int64_t>(0, begin.size - first);
   sent.assign(ranks, Sent{rest ? mine.data() + first : nullptr, rest});
   return exchange(sent, received);

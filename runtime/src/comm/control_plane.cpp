@@ -15,6 +15,8 @@ constexpr auto beatEvery = std::chrono::seconds(1);
 constexpr int pollMilliseconds = 100;
 } // namespace
 
+/// Rank 0 starts the coordinator first and then calls it like any other rank. Behind an error
+/// nothing stays: a plane that was made says that it leaves, and the coordinator's thread ends.
 Status ControlPlane::join(int rank, int world, const Endpoint &at, Socket listening,
                           const RankLimits &limits, std::unique_ptr<ControlPlane> &result) {
   std::unique_ptr<Coordinator> coordinator;
@@ -28,9 +30,12 @@ Status ControlPlane::join(int rank, int world, const Endpoint &at, Socket listen
   std::unique_ptr<ControlPlane> plane(
       new ControlPlane(MessageSocket(std::move(connected)), limits));
   plane->coordinator = std::move(coordinator);
+  // By which the coordinator is reached, others are taken to reach this rank.
   plane->own = localAddress(plane->socket.fd());
   const std::string place = hostName() + " (process " + std::to_string(::getpid()) + ")";
+  // The first word of a connection: from a peer without a rank no other is taken.
   plane->send({uint32_t(Word::Join), {std::to_string(rank), std::to_string(world), place}});
+  // From here on two threads use the plane: what is the mutex's is touched under it only.
   plane->thread = std::thread([plane = plane.get()] { plane->run(); });
   std::unique_lock lock(plane->mutex);
   // The coordinator says who is missing; the second limit is for one that says nothing.
@@ -46,6 +51,9 @@ Status ControlPlane::join(int rank, int world, const Endpoint &at, Socket listen
   return {};
 }
 
+/// Leaves first, so that the coordinator does not take the end of the connection for a loss. A call
+/// of `tell` that has begun ends before the thread does; no other begins. The coordinator is the
+/// first member and so goes last.
 ControlPlane::~ControlPlane() {
   send({uint32_t(Word::Leave), {}});
   {
@@ -57,11 +65,14 @@ ControlPlane::~ControlPlane() {
     thread.join();
 }
 
+/// Messages of several threads go one after the other, each as a whole.
 bool ControlPlane::send(const Message &message) {
   std::lock_guard lock(sending);
   return socket.send(message);
 }
 
+/// The thread: takes what comes, beats, and looks for silence. It ends when the plane is stopped or
+/// the connection has ended. Behind silence it goes on; `lose` keeps the first reason.
 void ControlPlane::run() {
   Clock::time_point beaten = Clock::now(), heard = beaten;
   for (;;) {
@@ -80,6 +91,7 @@ void ControlPlane::run() {
       beaten = now;
       send({uint32_t(Word::Beat), {}});
     }
+    // What came before the end has been taken: a reason among it stays the reason.
     if (!isThere)
       lose("rank 0, the coordinator, has ended");
     else if (now - heard > limits.silence)
@@ -91,6 +103,7 @@ void ControlPlane::run() {
   }
 }
 
+/// A beat has done its work by coming. Other words that a rank is not told are left out.
 void ControlPlane::take(const Message &message) {
   const auto word = static_cast<Word>(message.kind);
   if ((word == Word::Lost || word == Word::Refuse) && message.texts.size() == 1)
@@ -103,6 +116,7 @@ void ControlPlane::take(const Message &message) {
   changed.notify_all();
 }
 
+/// The first reason stays. The call is made without the mutex, which it may need itself.
 void ControlPlane::lose(const std::string &why) {
   std::function<void()> call;
   {
@@ -117,12 +131,14 @@ void ControlPlane::lose(const std::string &why) {
     call();
 }
 
+/// Sent, not confirmed: a `get` of any rank waits until the coordinator has it.
 Status ControlPlane::set(const std::string &key, const std::string &value) {
   return send({uint32_t(Word::Set), {key, value}})
              ? Status()
              : explain(Status(Code::RankLost, "rank 0, the coordinator, has ended"));
 }
 
+/// For as long as an exchange may take. A value that has come before counts at once.
 Status ControlPlane::get(const std::string &key, std::string &value) {
   send({uint32_t(Word::Get), {key}});
   std::unique_lock lock(mutex);
@@ -144,6 +160,7 @@ Status ControlPlane::failure() const {
   return lost;
 }
 
+/// Where the run is lost already the call is made at once, on this thread.
 void ControlPlane::onFailure(std::function<void()> call) {
   {
     std::lock_guard lock(mutex);
@@ -155,6 +172,7 @@ void ControlPlane::onFailure(std::function<void()> call) {
   call();
 }
 
+/// Ranks often notice an end before the coordinator has said whose it is.
 Status ControlPlane::explain(const Status &otherwise) {
   std::unique_lock lock(mutex);
   changed.wait_for(lock, std::chrono::seconds(2), [&] { return !lost.ok(); });

@@ -24,6 +24,8 @@ std::string seconds(std::chrono::milliseconds time) {
 }
 } // namespace
 
+/// Peers, values and all the rest are the thread's own from here on; `stopped` is the only word
+/// from outside.
 Coordinator::Coordinator(Socket socket, int world, const RankLimits &limits)
     : listening(std::move(socket)), world(world), limits(limits) {
   thread = std::thread([this] { run(); });
@@ -34,6 +36,8 @@ Coordinator::~Coordinator() {
   thread.join();
 }
 
+/// Who has come counts until it has left or ended, even if it never said its rank: for such the
+/// limit is there.
 bool Coordinator::isDone() const {
   if (!stopped.load())
     return false;
@@ -42,14 +46,18 @@ bool Coordinator::isDone() const {
                      [](const auto &peer) { return peer->gone || peer->left; });
 }
 
+/// A turn: what the peers say, one new connection at most, then what time brings. `waiting` has the
+/// listening socket and then the peers in their order; new ones come to it with the next turn.
 void Coordinator::run() {
   for (;;) {
+    // The limits count from the last turn before that.
     if (!stopped.load())
       stopping = Clock::now();
     if (isDone())
       return;
     std::vector<pollfd> waiting{{listening.get(), POLLIN, 0}};
     for (const auto &peer : peers)
+      // `poll` leaves negative numbers out.
       waiting.push_back({peer->gone ? -1 : peer->socket.fd(), POLLIN, 0});
     ::poll(waiting.data(), nfds_t(waiting.size()), pollMilliseconds);
     for (size_t i = 0; i + 1 < waiting.size(); ++i) {
@@ -57,12 +65,14 @@ void Coordinator::run() {
       if (peer.gone || !waiting[i + 1].revents)
         continue;
       std::deque<Message> messages;
+      // All that has come is taken, also before an end: Leave is the last word of a connection.
       bool isThere = peer.socket.receive(messages);
       for (const Message &message : messages)
         isThere = take(peer, message) && isThere;
       if (isThere)
         continue;
       peer.gone = true;
+      // Who never joined, or was refused, is no loss.
       if (peer.rank >= 0 && !peer.left)
         lose(peer.name() + " has ended without a word");
     }
@@ -74,6 +84,8 @@ void Coordinator::run() {
   }
 }
 
+/// Only ranks that have joined can be silent. The time to join runs from the coordinator's
+/// beginning.
 void Coordinator::watch() {
   const Clock::time_point now = Clock::now();
   if (now - beaten >= beatEvery) {
@@ -85,6 +97,7 @@ void Coordinator::watch() {
       lose(peer->name() + " has not been heard of for " + seconds(limits.silence));
   if (ready || lost || now - began < limits.join)
     return;
+  // One that came and went again is not missing: that was told as a loss, or it has left.
   std::string missing;
   for (int rank = 0; rank < world; ++rank)
     if (std::none_of(peers.begin(), peers.end(),
@@ -100,6 +113,7 @@ void Coordinator::tellAll(const Message &message) {
       peer->gone = true; // its end is noticed where it is read
 }
 
+/// Once: what follows from the first loss would only hide it.
 void Coordinator::lose(const std::string &why) {
   if (std::exchange(lost, true))
     return;
@@ -110,6 +124,8 @@ void Coordinator::refuse(Peer &peer, const std::string &why) {
   peer.socket.send(say(Word::Refuse, {why}));
 }
 
+/// The peer has no rank. It gets one where the worlds are equal and nobody has it; the last one to
+/// come makes the run ready. False: its connection is given up.
 bool Coordinator::join(Peer &peer, const Message &message) {
   if (message.texts.size() != 3)
     return false;
@@ -119,6 +135,7 @@ bool Coordinator::join(Peer &peer, const Message &message) {
                      " came to a run of " + std::to_string(world));
     return false;
   }
+  // Also of those that have gone: nobody comes back into a run.
   for (const auto &known : peers)
     if (known->rank == rank) {
       refuse(peer, "there are two ranks " + std::to_string(rank) + ": on " + known->place +
@@ -135,6 +152,7 @@ bool Coordinator::join(Peer &peer, const Message &message) {
   return true;
 }
 
+/// Now, or when some rank sets the key.
 void Coordinator::answer(Peer &peer, const std::string &key) {
   auto found = values.find(key);
   if (found != values.end())
@@ -143,6 +161,8 @@ void Coordinator::answer(Peer &peer, const std::string &key) {
     peer.wanted.push_back(key);
 }
 
+/// Any word is a sign of life. False for words that ranks do not say, and for those with other
+/// numbers of texts.
 bool Coordinator::take(Peer &peer, const Message &message) {
   peer.heard = Clock::now();
   const auto &texts = message.texts;
@@ -156,6 +176,7 @@ bool Coordinator::take(Peer &peer, const Message &message) {
     if (texts.size() != 2)
       return false;
     values[texts[0]] = texts[1];
+    // The value is there: no `answer` makes a list of what is wanted longer.
     for (const auto &other : peers)
       if (std::erase(other->wanted, texts[0]))
         answer(*other, texts[0]);

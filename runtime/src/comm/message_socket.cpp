@@ -30,6 +30,8 @@ void addNumber(std::string &to, uint32_t number) {
 }
 
 /// How many bytes of `from` are a message; 0: it is not all there; negative: it is none.
+/// Sizes are compared with the limits before anything of that size is taken: a peer may be anybody.
+/// `message` is whole only where the result is positive.
 int64_t parse(const std::string &from, size_t at, Message &message) {
   size_t end = at;
   auto number = [&](uint32_t &value) {
@@ -72,12 +74,15 @@ void Socket::close() {
 
 MessageSocket::MessageSocket(Socket opened) : socket(std::move(opened)) {
   const int one = 1;
+  // Words are short and waited for: they do not wait for more bytes.
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   // A message is short; an end that takes none for so long has other troubles.
   const timeval limit{5, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
+/// One thread at a time. Behind false the other end may have a part of it: nothing more can be said
+/// on this connection.
 bool MessageSocket::send(const Message &message) {
   std::string bytes;
   addNumber(bytes, magic);
@@ -87,6 +92,7 @@ bool MessageSocket::send(const Message &message) {
     addNumber(bytes, uint32_t(text.size()));
     bytes += text;
   }
+  // An end that has gone is an error here, not a signal to the process.
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t more =
         ::send(socket.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
@@ -99,6 +105,8 @@ bool MessageSocket::send(const Message &message) {
   return true;
 }
 
+/// Messages before the end of a connection are handed out all the same. A part of one stays in
+/// `pending` until the rest comes.
 bool MessageSocket::receive(std::deque<Message> &messages) {
   bool isOpen = true;
   for (char buffer[65536];;) {
@@ -127,6 +135,8 @@ bool MessageSocket::receive(std::deque<Message> &messages) {
   return isOpen;
 }
 
+/// The last colon counts, since addresses have colons, too. Where the result is false the endpoint
+/// may be half written.
 bool Endpoint::parse(const std::string &text, Endpoint &endpoint) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -141,6 +151,8 @@ bool Endpoint::parse(const std::string &text, Endpoint &endpoint) {
   return endpoint.port > 0 && endpoint.port < 65536;
 }
 
+/// `socket` is set where it listens. A port in use is an error at once; where there is no IPv6 the
+/// older family is tried.
 Status listenAt(int port, Socket &socket) {
   auto failed = [&](const char *what) {
     return fail(Code::RankLost, "port ", port, " cannot be used by the coordinator (", what, ": ",
@@ -159,6 +171,7 @@ Status listenAt(int port, Socket &socket) {
     six.sin6_port = four.sin_port = htons(uint16_t(port));
     four.sin_family = AF_INET;
     if (family == AF_INET6)
+      // One socket for both.
       ::setsockopt(opened.get(), IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     const auto *address = family == AF_INET6 ? reinterpret_cast<const sockaddr *>(&six)
                                              : reinterpret_cast<const sockaddr *>(&four);
@@ -175,6 +188,9 @@ Status listenAt(int port, Socket &socket) {
   return failed("socket");
 }
 
+/// The coordinator may come later than other ranks: names are looked up and all of their addresses
+/// tried again and again, once at least. The last reason is told. The socket that is returned
+/// blocks.
 Status connectTo(const Endpoint &endpoint, std::chrono::milliseconds limit, Socket &socket) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline = Clock::now() + limit;
@@ -196,6 +212,7 @@ Status connectTo(const Endpoint &endpoint, std::chrono::milliseconds limit, Sock
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
         pollfd waiting{opened.get(), POLLOUT, 0};
+        // What became of it: 0 is a connection. It stays so where nothing came in time.
         int problem = ETIMEDOUT;
         socklen_t size = sizeof problem;
         if (::poll(&waiting, 1, int(std::clamp<int64_t>(left, 0, INT_MAX))) == 1)
@@ -221,6 +238,8 @@ Status connectTo(const Endpoint &endpoint, std::chrono::milliseconds limit, Sock
               ", does not answer: ", last, " (tried for ", limit.count() / 1000, " s)");
 }
 
+/// In digits. An address of IPv4 in the form of IPv6 gets its own form back. Where it cannot be
+/// asked for, the ranks are taken to be on one machine.
 std::string localAddress(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

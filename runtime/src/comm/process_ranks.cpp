@@ -15,6 +15,7 @@ namespace {
 
 constexpr char pluginName[] = "libtrainrt-gloo.so";
 
+/// The library is never unloaded. Of one with another number no function but the entry is called.
 Status loadPlugin(const TrainrtGlooPlugin *&plugin) {
   namespace fs = std::filesystem;
   std::vector<std::string> paths;
@@ -62,6 +63,8 @@ TrainrtGlooSink sinkOf(std::string &text) {
           &text};
 }
 
+/// Pieces go through the plugin, reasons through the control plane, which outlasts a connection
+/// between ranks. One thread exchanges; any may abort.
 class GlooRank final : public Communicator {
 public:
   GlooRank(const ProcessRank &which, const TrainrtGlooPlugin &plugin,
@@ -75,6 +78,8 @@ public:
       plugin.close(group);
   }
 
+  /// Before any exchange. The store is asked only while the plugin opens; where that fails there is
+  /// no group.
   Status connect() {
     TrainrtGlooStore store{
         control.get(),
@@ -96,11 +101,13 @@ public:
     if (plugin.open(rank(), world(), control->address().c_str(), &store,
                     control->limits.exchange.count(), &group, sinkOf(why)))
       return control->explain(fail(Code::RankLost, "rank ", rank(), ": ", why));
+    // Only now is there a group to abort. The destructor ends this before the group goes.
     control->onFailure([this] { plugin.abort(group); });
     return {};
   }
 
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
+    // A run that is lost waits for nobody.
     if (Status status = control->failure(); !status.ok())
       return status;
     const size_t ranks = size_t(world());
@@ -134,6 +141,8 @@ private:
 
 } // namespace
 
+/// `ranks` is set where all are connected. The listening socket is owned here from `join` on:
+/// behind an earlier error it is still the caller's.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
   if (which.world < 1 || which.rank < 0 || which.rank >= which.world)
     return fail(Code::InvalidArgument, "rank ", which.rank, " is none of ", which.world);

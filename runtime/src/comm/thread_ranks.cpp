@@ -12,6 +12,7 @@ namespace trainrt {
 
 namespace {
 
+/// Shared by the ranks, and gone with the last of them.
 struct Meeting {
   explicit Meeting(int world) : tables(size_t(world)) {}
 
@@ -24,6 +25,8 @@ struct Meeting {
   Status failure;
 
   /// Waits for all ranks.
+  /// A round that all have come to is a good one for all, also for those that wake up behind a
+  /// later failure: no rank goes on where another one does not.
   Status wait(std::unique_lock<std::mutex> &lock) {
     if (!failure.ok())
       return failure;
@@ -51,6 +54,7 @@ public:
       meeting->tables[size_t(rank())] = sent;
       TRAINRT_TRY(meeting->wait(lock));
     }
+    // All tables are there and stay until the second meeting: no mutex is needed to read them.
     Status copied;
     for (size_t from = 0; from < ranks && copied.ok(); ++from) {
       const Sent &piece = meeting->tables[from][size_t(rank())];
@@ -60,6 +64,7 @@ public:
       else if (piece.bytes)
         std::memcpy(received[from].data, piece.data, size_t(piece.bytes));
     }
+    // The others are waiting: without a reason they would wait for ever.
     if (!copied.ok())
       abort(copied);
     std::unique_lock lock(meeting->mutex);

@@ -10,6 +10,7 @@ namespace trainrt {
 
 namespace {
 
+/// Numbers as they lie in memory; texts behind their sizes.
 class Writer {
 public:
   template <typename T> void add(const T &value) {
@@ -28,6 +29,8 @@ public:
   std::string bytes;
 };
 
+/// What a Writer of the same version wrote. Once something was not there `good` stays false and
+/// counts are 0; `isDone` tells in the end. The bytes outlive it.
 class Reader {
 public:
   explicit Reader(const std::string &bytes) : bytes(bytes) {}
@@ -47,6 +50,7 @@ public:
     flag = byte != 0;
   }
   /// How many of at least one byte follow.
+  /// A text that is none of ours makes nobody allocate more elements than it has bytes.
   size_t readCount() {
     int64_t count = 0;
     read(count);
@@ -73,6 +77,7 @@ private:
   bool good = true;
 };
 
+/// The order of the members is the format: `read` has the same.
 void write(Writer &to, const RankProposal &from) {
   to.add(from.status);
   to.add(from.settings);
@@ -119,6 +124,8 @@ void read(Reader &from, RankOutcome &to) {
   }
 }
 
+/// All ranks come to the same status, as they look at the same texts in the same order: first
+/// whether all can be read, then for errors, of which that of the lowest rank is told.
 template <typename Message>
 Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message> &all) {
   Writer writer;
@@ -140,6 +147,7 @@ Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message
 
 } // namespace
 
+/// Rank 0 is the measure. All ranks find the same first one that differs.
 Status exchangeProposals(Communicator &ranks, const RankProposal &mine,
                          std::vector<RankProposal> &all) {
   TRAINRT_TRY(exchangeAll(ranks, mine, all));

@@ -15,6 +15,8 @@ namespace trainrt {
 /// Ranks of one process, at most: each has its memory.
 static constexpr int mostRanks = 64;
 
+/// All sessions share the package, and the threads: an equal part each, one at least. Behind an
+/// error there is no group, but there may be a `first`.
 Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOptions &options,
                          int world, std::unique_ptr<Session> &first,
                          std::unique_ptr<RankGroup> &group) {
@@ -42,6 +44,8 @@ Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOp
   return {};
 }
 
+/// Costs nothing where nothing was changed. What the first one has no value for stays as it is on
+/// the others. Behind an error `followed` is the old one: the next step does it again.
 Status RankGroup::follow(Session &first) {
   if (first.revision() == followed)
     return {};
@@ -72,6 +76,7 @@ Status RankGroup::follow(Session &first) {
   return {};
 }
 
+/// The other ranks' threads end with the step; the batches are views, of which copies cost little.
 Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
                        const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(follow(first));
@@ -91,6 +96,7 @@ Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
       Session &session = rank ? *others[rank - 1] : first;
       statuses[rank] = session.step(own, settings, rank ? ignored : result);
     } catch (const std::exception &error) {
+      // The others wait for this rank: they are told.
       statuses[rank] = Status(Code::Internal, error.what());
       ranks[rank]->abort(statuses[rank]);
     }
