@@ -19,6 +19,7 @@ size_t trainrt_package_token_input_count(const trainrt_package *package) {
   return count;
 }
 
+/// Texts are the package's.
 trainrt_status trainrt_package_token_input(const trainrt_package *package, size_t index,
                                            trainrt_token_input *input, trainrt_error **error) {
   return guard(error, [&]() -> Status {
@@ -44,6 +45,8 @@ trainrt_status trainrt_package_token_input(const trainrt_package *package, size_
   });
 }
 
+/// `rows` says how many the caller expects: another number is an error, not a shorter or longer
+/// result.
 trainrt_status trainrt_package_row_lengths(const trainrt_package *package,
                                            const trainrt_batch *arrays, const char *symbol,
                                            int64_t *lengths, size_t rows, trainrt_error **error) {
@@ -88,6 +91,7 @@ trainrt_status trainrt_package_count_real(const trainrt_package *package,
   });
 }
 
+/// `sampler` is written only where it succeeds; so are the results of all functions here.
 trainrt_status trainrt_sampler_create(const trainrt_sampler_options *options,
                                       trainrt_sampler **sampler, trainrt_error **error) {
   return guard(error, [&]() -> Status {

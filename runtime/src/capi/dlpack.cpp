@@ -49,6 +49,8 @@ struct DLManagedTensor {
 };
 
 namespace {
+/// Checks what the other library says; the values themselves are not looked at. `gpu` is -1 for
+/// memory that the host can read.
 Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_t &gpu) {
   if (!managed || !tensor)
     return nullArgument(managed ? "tensor" : "managed");
@@ -114,6 +116,7 @@ DLManagedTensor *makeDLPack(const ArrayView &view, int gpu, std::shared_ptr<cons
 
 extern "C" {
 
+/// `managed` stays the caller's: its deleter is not called here.
 trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
                                           trainrt_tensor *tensor, trainrt_error **error) {
   return guard(error, [&]() -> Status {
@@ -137,6 +140,7 @@ trainrt_status trainrt_tensor_from_dlpack_device(const struct DLManagedTensor *m
   });
 }
 
+/// The shape is copied, the values are not: their memory has to outlive `managed`.
 trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
                                         struct DLManagedTensor **managed, trainrt_error **error) {
   return guard(error, [&]() -> Status {

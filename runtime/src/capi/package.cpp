@@ -16,6 +16,7 @@ using namespace trainrt::capi;
 
 namespace {
 
+/// Callers have checked that the kind is one.
 const std::vector<TensorDecl> &tensorsOf(const Package &package, trainrt_kind kind) {
   const Program &program = package.program();
   return kind == TRAINRT_INPUT       ? program.inputs
@@ -54,6 +55,7 @@ void describe(trainrt_package &package) {
     }
 }
 
+/// Null is a function that the package does not have.
 bool computes(const Function *function, size_t output) {
   return function && std::find(function->outputs.begin(), function->outputs.end(),
                                uint32_t(output)) != function->outputs.end();
@@ -268,6 +270,8 @@ trainrt_status trainrt_package_find(const trainrt_package *package, trainrt_kind
   });
 }
 
+/// Symbols that are given twice have the value of the last one; those with one value need not be
+/// given.
 trainrt_status trainrt_package_memory(const trainrt_package *package,
                                       const trainrt_symbol_value *symbols, size_t symbol_count,
                                       uint32_t micro_batches, uint32_t threads,

@@ -127,6 +127,7 @@ trainrt_status getTensor(const trainrt_session *session, trainrt_kind kind, cons
 }
 
 template <typename Set>
+/// The array stays the caller's.
 trainrt_status setTensor(trainrt_session *session, trainrt_kind kind, const char *name,
                          const trainrt_tensor *tensor, trainrt_error **error, const Set &set) {
   return guardSession(session, error, [&]() -> Status {

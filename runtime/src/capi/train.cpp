@@ -12,6 +12,8 @@ using namespace trainrt::capi;
 
 namespace {
 
+/// Lives as long as a call of `trainrt_train`. It goes through the C API's functions, so that
+/// steps, lagged ones and errors are what they are in a loop of the caller's own.
 class Loop {
 public:
   Loop(trainrt_session &session, const trainrt_train_options &options)

@@ -9,6 +9,7 @@
 
 namespace trainrt {
 
+/// `result` changes only where it succeeds.
 Status ArrayFile::open(const std::string &path, ArrayFile &result) {
   std::shared_ptr<const MappedFile> file;
   TRAINRT_TRY(MappedFile::open(path, file));
@@ -42,6 +43,7 @@ const std::string &ArrayFile::name(size_t index) const {
   return std::get<SafetensorsReader>(reader).entries()[index].name;
 }
 
+/// The first of that name, -1 without one.
 int64_t ArrayFile::find(std::string_view wanted) const {
   for (size_t i = 0; i < size(); ++i)
     if (name(i) == wanted)
@@ -61,6 +63,8 @@ Status ArrayFile::arrayInPlace(size_t index, ArrayView &array, bool *mapped) {
   return {};
 }
 
+/// Valid as long as the file is open. One thread at a time: copies are made when they are asked
+/// for, once.
 Status ArrayFile::array(size_t index, ArrayView &array, bool *mapped) {
   TRAINRT_TRY(arrayInPlace(index, array, mapped));
   // safetensors does not align its arrays; loops over elements may use aligned loads.

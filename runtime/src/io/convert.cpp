@@ -64,6 +64,7 @@ template <typename From, typename To> void loop(const void *from, void *to, int6
   }
 }
 
+/// F64, I64 and U64 are no part of any other type, so they do not come here.
 template <typename To> void dispatch(const void *from, DType type, void *to, int64_t count) {
   switch (type) {
   case DType::F32:

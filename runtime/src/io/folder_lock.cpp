@@ -64,11 +64,11 @@ Status systemError(const std::string &what, const std::string &path) {
   return fail(Code::IoError, "cannot ", what, " '", path, "': ", std::strerror(errno));
 }
 
+} // namespace
+
 /// Ends with the lock of a file that is still the one at that path, or with an error, or with
 /// `unlocked` saying why there is no lock. Each turn of the loop either waits, at most longestWait,
 /// or has seen another's file go.
-} // namespace
-
 Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unlocked) {
   release();
   const auto began = std::chrono::steady_clock::now();

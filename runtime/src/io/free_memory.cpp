@@ -60,6 +60,8 @@ int64_t leftOf(const std::string &folder, const char *limitName, const char *use
 
 } // namespace
 
+/// What the system says is there, or less where a group of the process may not have it; -1 where
+/// nothing is known.
 int64_t freeHostMemory(const std::string &root) {
   int64_t free = numberBehind(readAll(root + "/proc/meminfo"), "MemAvailable:");
   // kB are KiB here.

@@ -8,6 +8,7 @@
 
 namespace trainrt {
 
+/// A stream that ends too early, or is no gzip, is BadData; what follows the stream is left out.
 Status gunzip(const unsigned char *bytes, size_t size, std::string &unpacked) {
   z_stream stream{};
   constexpr int gzipFormat = 16;

@@ -157,6 +157,7 @@ Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array
   return {};
 }
 
+/// Nothing is unpacked or checked yet. Names are without the ending that numpy gives them.
 Status NpzReader::open(std::shared_ptr<const MappedFile> file, NpzReader &reader) {
   NpzReader result;
   TRAINRT_TRY(ZipReader::open(std::move(file), result.zip));

@@ -19,6 +19,7 @@ void appendNumber(uint64_t value, size_t size, std::string &to) {
 
 } // namespace
 
+/// `weights` changes only where it succeeds. External files are opened when they are asked for.
 Status OnnxWeights::open(const std::string &path, OnnxWeights &weights) {
   OnnxWeights opened;
   opened.path = path;
@@ -50,6 +51,7 @@ void OnnxWeights::read(std::string_view message) {
     return;
   entry.name = tensor.name;
   entry.dtype = *dtype;
+  // All that can be wrong with it is found here, but for external data.
   const std::string what = "initializer '" + entry.name + "'";
   if (!countBytes(entry.dtype, tensor.dims.data(), tensor.dims.size(), entry.bytes))
     throw MalformedMessage(what + " has an impossible shape");

@@ -67,6 +67,7 @@ void eachField(std::string_view message, const std::function<void(const Field &)
   }
 }
 
+/// Throws MalformedMessage where the last one is cut off.
 std::vector<uint64_t> packedVarints(std::string_view content) {
   std::vector<uint64_t> values;
   for (size_t at = 0; at < content.size();)
@@ -74,6 +75,7 @@ std::vector<uint64_t> packedVarints(std::string_view content) {
   return values;
 }
 
+/// Pieces stay whoever's they are: the message only refers to them.
 void Message::append(std::string_view piece) {
   length += piece.size();
   // What was beside it in the file stays one piece.

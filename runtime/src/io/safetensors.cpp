@@ -35,6 +35,8 @@ Status SafetensorsReader::open(const std::string &path, SafetensorsReader &reade
   return open(std::move(file), reader);
 }
 
+/// `reader` changes where all of the header has been checked, and only then. Its views lead into
+/// the mapping, which it keeps.
 Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, SafetensorsReader &reader) {
   auto bad = [&](const auto &...what) {
     return fail(Code::BadData, "'", file->path(), "': not a readable safetensors file: ", what...);
@@ -146,6 +148,7 @@ Status writeSafetensors(const std::string &path,
   return writeSafetensors(path, entries, metadata, checksum);
 }
 
+/// Under its name there is the whole file or the one of before.
 Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
                         const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
   AtomicFile file;
@@ -154,6 +157,8 @@ Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEn
   return file.commit();
 }
 
+/// From the beginning to the end, without going back; the caller commits. `checksum` is the CRC-32
+/// of all that was written.
 Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
                         const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
   std::vector<const SafetensorsEntry *> order;
