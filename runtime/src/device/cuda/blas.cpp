@@ -58,8 +58,8 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
   uint64_t bits = address | 256;
   for (int64_t distance : distances)
     bits |= static_cast<uint64_t>(distance);
+  // Bits that are set in any of them; the lowest one decides.
   return static_cast<uint32_t>(bits & -bits);
-  /// Bits that are set in any of them; the lowest one decides.
 }
 
 /// The beta that the library is given. Where it is 1 its kernels for 16-bit types round the sums
@@ -83,6 +83,7 @@ std::string describe(const GemmCall &call) {
 } // namespace
 
 /// The library and what has been chosen so far; plans keep it alive.
+/// The maps are the mutex's; the rest is fixed once loaded.
 struct BlasImpl {
   lt::Api api = {};
   const Driver *driver = nullptr;
@@ -128,6 +129,8 @@ struct GemmDescriptors {
 
 namespace {
 
+/// Behind `make` nothing changes but an epilogue's addresses, under their mutex: several threads
+/// may enqueue it.
 class LtPlan final : public GemmPlan {
 public:
   LtPlan(std::shared_ptr<BlasImpl> library, const GemmCall &call)
@@ -324,6 +327,8 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
   return {};
 }
 
+/// All that does not depend on addresses. A choice for its key, once made, is every later plan's
+/// until `choose` brings another.
 Status LtPlan::make() {
   // Asked before the library, whose message would say less.
   if (!isFloat(call.dtype))
@@ -406,6 +411,7 @@ template <typename Body> Status LtPlan::forEachLoop(Body body) const {
   }
 }
 
+/// C without the gaps between its columns, which may be another tensor's.
 Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
   return forEachLoop([&](int64_t, int64_t, int64_t loop) {
     // Dense columns are one fill.
@@ -528,6 +534,7 @@ Status CublasLt::prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &
   return {};
 }
 
+/// The preferred plan first: it is what runs without tuning. `count` bounds them all.
 Status CublasLt::alternatives(const GemmCall &call, size_t count,
                               std::vector<std::shared_ptr<const GemmPlan>> &plans) {
   plans.clear();
@@ -552,6 +559,7 @@ Status CublasLt::alternatives(const GemmCall &call, size_t count,
 
 std::string CublasLt::machine() const { return "matrix products, " + impl->identity; }
 
+/// Plans that were made before keep their algorithms.
 Status CublasLt::choose(const Choices &choices) {
   std::map<std::string, Choice> read;
   // All of it is read before any of it counts.

@@ -27,6 +27,7 @@ bool readable(int64_t fastExtent, int64_t fastStride, int64_t slowExtent, int64_
   return ld >= fastExtent;
 }
 
+/// With `secondIsFast` only axis 1 may be the one of unit stride: row-major.
 bool store(int64_t e0, int64_t s0, int64_t e1, int64_t s1, Stored &stored,
            bool secondIsFast = false) {
   int64_t ld0, ld1;
@@ -90,6 +91,7 @@ bool fold(const BatchAxis &axis, int64_t fixed, int64_t moving, int64_t &extent,
 
 } // namespace
 
+/// Changes nothing of what is computed: only which axes the library calls rows, columns and batch.
 Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
   assert(call.aBatch.size() == call.batch.size() && call.bBatch.size() == call.batch.size() &&
          call.cBatch.size() == call.batch.size() && "every operand has a stride along each axis");

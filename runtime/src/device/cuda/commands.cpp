@@ -25,6 +25,7 @@ Status Libraries::blas(Blas *&library) {
   return {};
 }
 
+/// As above: a failure is not kept, and the next plan tries again.
 Status Libraries::dnn(Dnn *&library) {
   std::lock_guard lock(mutex);
   if (!loadedDnn)
@@ -152,6 +153,7 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
   }
 }
 
+/// Addresses are resolved; the caller has put the lanes in order.
 Status Commands::enqueue(size_t index, CUstream stream) const {
   return items[index].command->enqueue(stream, workspaces[items[index].lane]);
 }

@@ -8,6 +8,7 @@
 
 namespace trainrt::cuda {
 
+/// Not made current here: who calls the driver does that.
 Status Context::open(int ordinal, std::unique_ptr<Context> &context) {
   const Driver *driver;
   TRAINRT_TRY(Driver::load(driver));
@@ -48,6 +49,7 @@ Context::~Context() {
 /// A moved-from event is empty.
 Event::Event(Event &&other) noexcept { *this = std::move(other); }
 
+/// The other one destroys what this one had.
 Event &Event::operator=(Event &&other) noexcept {
   std::swap(context, other.context);
   std::swap(handle, other.handle);
@@ -59,6 +61,7 @@ Event::~Event() {
     context->driver().cuEventDestroy(handle);
 }
 
+/// Once for each event.
 Status Event::create(const Context &where, unsigned flags) {
   context = &where;
   return where.driver().check(where.driver().cuEventCreate(&handle, flags), "cannot make an event");

@@ -30,6 +30,8 @@ static int64_t errorSlotBytes(const Program &program) {
   return padded(int64_t(most * sizeof(ErrorSlot)), alignment);
 }
 
+/// Without a GPU: from the program and the plan alone. Functions share their blocks, so the largest
+/// counts; staging is there twice, for two runs in turn.
 void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use) {
   use.inputs = std::max(use.inputs, 2 * padded(layOutStaging(program, plan).bytes, alignment));
   int64_t scratch = errorSlotBytes(program);
@@ -65,6 +67,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptio
       runs(static_cast<CUstream>(options.stream)), libraries(std::make_unique<Libraries>()),
       transfers(*context, *pool) {}
 
+/// Once, before anything else. Where it fails the destructor takes down what there is by then.
 Status CudaDevice::start() {
   CurrentContext current = context->makeCurrent();
   TRAINRT_TRY(measured(codeBytes, [&] { return Kernels::load(*context, *package, kernels); }));
@@ -132,6 +135,7 @@ CudaDevice::~CudaDevice() {
       driver.cuStreamDestroy(other);
 }
 
+/// Sets one of the two at most; memory of another GPU is refused.
 Status CudaDevice::locate(ArrayView &array) const {
   array.onDevice = array.pinned = false;
   if (!array.data)
@@ -157,6 +161,8 @@ Status CudaDevice::locate(ArrayView &array) const {
   return {};
 }
 
+/// What comes to `later` from now on waits for all that `earlier` has by now; the host waits for
+/// nothing. Null is the default stream.
 Status CudaDevice::order(CUstream earlier, CUstream later) {
   auto handle = [](CUstream stream) { return stream ? stream : CU_STREAM_LEGACY; };
   if (handle(earlier) == handle(later))
@@ -195,12 +201,15 @@ Status CudaDevice::outOfMemory(const std::string &what) const {
       "on the GPU");
 }
 
+/// -1 where the driver does not say.
 int64_t CudaDevice::freeMemory() const {
   CurrentContext current = context->makeCurrent();
   size_t free = 0, total = 0;
   return driver.cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? int64_t(free) : -1;
 }
 
+/// Graphs that only save copies of inputs go first, if there is too little without: each turn gives
+/// some of them up, or ends.
 Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
   size_t free = 0, total = 0;
   do
@@ -209,6 +218,8 @@ Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
   return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
 }
 
+/// The block keeps the context alive. It counts in `held` under its name, for messages, and in
+/// `heldBytes`, for `measured`.
 Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
                                  std::shared_ptr<unsigned char> &data) {
   CurrentContext current = context->makeCurrent();
@@ -233,6 +244,7 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   return {};
 }
 
+/// Waits for runs: they may use the block.
 void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
   driver.cuStreamSynchronize(runs);
@@ -242,6 +254,8 @@ void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   blocks.erase(block);
 }
 
+/// What the driver takes by itself while `make` runs: the free memory that went, but for the
+/// device's own blocks. Other processes count, too, so it is an estimate.
 Status CudaDevice::measured(int64_t &bytes, const std::function<Status()> &make) {
   size_t before = 0, after = 0, total = 0;
   const int64_t heldBefore = heldBytes;
@@ -252,6 +266,7 @@ Status CudaDevice::measured(int64_t &bytes, const std::function<Status()> &make)
   return status;
 }
 
+/// The time counts as waiting, not as work of the host.
 CUresult CudaDevice::await(const Event &event) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -260,6 +275,8 @@ CUresult CudaDevice::await(const Event &event) {
   return result;
 }
 
+/// Another block, not a longer one: what it held is gone, and plans that know the old address are
+/// of an older generation.
 Status CudaDevice::grow(DeviceMemory &block, int64_t bytes, const char *what) {
   if (bytes <= block.size())
     return {};
@@ -279,6 +296,8 @@ Status CudaDevice::growHostArena(int64_t bytes) {
                             "; compile with --offload=SIZE for less, or use a smaller batch");
 }
 
+/// Enqueued behind the runs so far, as `copy` and `clear` are: copies that the host has of values
+/// are true no longer. `source` is not needed afterwards.
 Status CudaDevice::write(void *to, int64_t bytes, const Source &source) {
   CurrentContext current = context->makeCurrent();
   transfers.forget();
@@ -301,6 +320,7 @@ Status CudaDevice::clear(void *to, int64_t bytes) {
                                    "cannot clear memory");
 }
 
+/// Valid until the next run, write, copy or clear.
 Status CudaDevice::view(const void *from, int64_t bytes, const void *&host) {
   CurrentContext current = context->makeCurrent();
   return transfers.view(at(from), bytes, runs, host);
@@ -318,6 +338,7 @@ void CudaDevice::addMemory(MemoryUse &use) const {
 
 //===- plans ------------------------------------------------------------------===//
 
+/// Made once; addresses are resolved anew whenever a block has moved since.
 Status CudaDevice::prepare(const ExecutionPlan &plan) {
   auto *compiled = static_cast<Compiled *>(plan.compiled.get());
   if (compiled && compiled->generation == generation)
@@ -336,6 +357,8 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
   return ready(*compiled, plan);
 }
 
+/// First the room for all, then the blocks, then tables and graphs: an address is final when it is
+/// written down.
 Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   const int64_t workspaceBytes = int64_t(compiled.commands.workspaceBytes());
   // All of it is asked for at once, so that the message says what the step needs.
@@ -358,6 +381,7 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
     TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
   TRAINRT_TRY(growHostArena(plan.hostBytes));
+  // Commands that run one by one need no graphs, and know one side only.
   const bool captures = !synchronous && !observer;
   if (captures)
     compiled.dropGraphs();
@@ -379,6 +403,8 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   return {};
 }
 
+/// The commands know one set of addresses at a time: who wants a graph of them captures it before
+/// the next `resolve`. The tables go to `block`, in order with the runs.
 Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side,
                            const InputAddresses &inputs, DeviceMemory &block) {
   const std::vector<unsigned char> &tables = compiled.commands.groupTables();
@@ -397,6 +423,7 @@ Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsign
                });
 }
 
+/// `inputs`: where the batch itself is read; empty, or 0 for an input, where staging is.
 DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
                                           uint32_t index, unsigned side,
                                           const InputAddresses &inputs) const {
@@ -421,6 +448,8 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   }
 }
 
+/// `made` stays null for a function without commands: there is nothing to launch then. The events
+/// live until the capture has ended.
 Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, CUgraphExec &made) {
   if (compiled.commands.size() == 0)
     return {};
@@ -431,6 +460,7 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, CUgrap
   std::vector<Event> events;
   Status status = enqueueLanes(*context, compiled.commands,
                                {captureStream, besideStream, transferStream}, where, events);
+  // Ended whatever has happened: the stream would go on capturing.
   CUgraph graph = nullptr;
   CUresult ended = driver.cuStreamEndCapture(captureStream, &graph);
   if (status.ok())
@@ -476,6 +506,7 @@ Status CudaDevice::stage(const Run &run, const Compiled &compiled) {
                       "cannot wait for the batch");
 }
 
+/// Runs take the two sides in turn, so that the next batch can come while a run reads its own.
 Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   const ExecutionPlan &plan = run.plan;
   const Function &function = *plan.function;
@@ -502,6 +533,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
 
+/// On the same side, which still has the batch.
 Status CudaDevice::repeat(Ticket &ticket) {
   assert(mayRepeat && "its inputs were copied");
   CurrentContext current = context->makeCurrent();
@@ -509,6 +541,7 @@ Status CudaDevice::repeat(Ticket &ticket) {
   return launch(*lastPlan, compiled, compiled.graphs[turn], ticket);
 }
 
+/// A command has ended before the next begins: an error is that of the command which is named.
 Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::duration duration) {
@@ -541,6 +574,7 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
   return {};
 }
 
+/// Times are the GPU's, from marks between commands; the host waits once, at the end.
 Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled) {
   const size_t count = compiled.commands.size();
   while (marks.size() <= count)
@@ -636,6 +670,7 @@ Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double 
   return tuner.tune(subjects, seconds, result);
 }
 
+/// Choices of other machines are no error: they are left out, with a remark.
 Status CudaDevice::adoptTuning() {
   const Tuning &tuning = package->tuning();
   std::string products;
@@ -665,6 +700,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, C
                       function));
   }
 
+  // What is told of a run is copied behind it, on its stream, to the place of its ticket.
   ticket = nextTicket++;
   Underway &run = underway[ticket % numReports];
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
@@ -685,6 +721,8 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, C
   return driver.check(driver.cuEventRecord(run.done.get(), runs), "cannot record an event");
 }
 
+/// Of several bad indices that of the first command is told. Slots with something in them are
+/// cleared behind all that is under way.
 Status CudaDevice::wait(Ticket ticket, Result &result) {
   result = {};
   const Underway &run = underway[ticket % numReports];
@@ -718,6 +756,7 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
   return {};
 }
 
+/// Errors of other kinds stay as they are.
 Status CudaDevice::fault(const Status &status, const Function &function) const {
   if (status.code() != Code::DeviceError)
     return status;

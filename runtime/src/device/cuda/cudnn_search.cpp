@@ -42,6 +42,8 @@ std::string versionText(int64_t version) {
 
 } // namespace
 
+/// Without loading it: a process keeps a library that it has once loaded. 0 where it cannot be
+/// told.
 int64_t cudnnVersionAt(const std::string &path) {
   // Packages of distributions: libcudnn.so.9 is a link to libcudnn.so.9.19.0.
   // A link that leads nowhere has no version.
@@ -79,6 +81,7 @@ std::vector<FoundCudnn> findCudnn() {
   return found;
 }
 
+/// `others` names all that were found, whether one could be loaded or not.
 Status loadCudnn(SharedLibrary &library, std::string &others) {
   std::vector<FoundCudnn> found = findCudnn();
   others.clear();

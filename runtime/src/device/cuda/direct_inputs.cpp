@@ -9,6 +9,7 @@
 
 namespace trainrt::cuda {
 
+/// Null where it may be read in its place. The reasons are literals, which the caller may keep.
 const char *CudaDevice::whyCopied(const Run &run, const Compiled &compiled,
                                   const ArrayView &array) const {
   if (!compiled.graphs[turn])
@@ -28,6 +29,7 @@ const char *CudaDevice::whyCopied(const Run &run, const Compiled &compiled,
   return nullptr;
 }
 
+/// To this turn's staging block, in order before the run.
 Status CudaDevice::copyInput(const Run &run, const Compiled &compiled, uint32_t input,
                              const char *reason) {
   ++copies.count;
@@ -39,6 +41,8 @@ Status CudaDevice::copyInput(const Run &run, const Compiled &compiled, uint32_t 
                       "cannot copy the batch");
 }
 
+/// `graph` is the one to launch then: that of staging, or one of the batch's own addresses. Of the
+/// inputs that could be read in their place all are, or none.
 Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &graph) {
   graph = compiled.graphs[turn];
   if (!run.batch)
@@ -70,6 +74,8 @@ Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &g
   return {};
 }
 
+/// `graph` stays null where there is none, and `reason` tells why. The list is in the order of use:
+/// the one that was not used for longest goes first.
 Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
                                const InputAddresses &inputs, CUgraphExec &graph,
                                const char *&reason) {
@@ -113,6 +119,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   return {};
 }
 
+/// Waits for the runs, which may be theirs. True where that gave something back.
 bool CudaDevice::dropDirectGraphs() {
   driver.cuStreamSynchronize(runs);
   bool dropped = false;

@@ -317,6 +317,8 @@ void DnnImpl::store(const std::string &path, const std::string &header,
     (void)file.commit().ok();
 }
 
+/// Without the mutex, since it takes long: `find` lets one thread at a time make a plan of a key. A
+/// plan from the store is as good as a new one.
 Status DnnImpl::make(const AttentionCall &call, const TrainrtCudnnAttention &attention,
                      std::shared_ptr<const PluginPlan> &plan) {
   std::string header = storedHeader(identity, attention), path;
@@ -337,6 +339,7 @@ Status DnnImpl::make(const AttentionCall &call, const TrainrtCudnnAttention &att
   return {};
 }
 
+/// Empty where plans are not stored.
 std::string planCacheFolder() {
   auto environment = [](const char *name) -> std::string {
     const char *value = std::getenv(name);
@@ -365,6 +368,7 @@ Status Dnn::load(std::unique_ptr<Dnn> &dnn) {
   return {};
 }
 
+/// The plugin, the libraries that it needs, and their versions, which name stored plans.
 Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
   auto impl = std::make_shared<DnnImpl>();
   const Driver *driver = nullptr;
@@ -439,6 +443,7 @@ Status DnnImpl::find(const AttentionCall &call, std::shared_ptr<const PluginPlan
   return made;
 }
 
+/// The library gets one part of the call, all of which are alike; the plan goes through them.
 Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
   TRAINRT_TRY(check(call));
   const SegmentKernel *kernel = nullptr;

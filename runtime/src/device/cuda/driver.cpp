@@ -12,6 +12,7 @@ namespace trainrt::cuda {
 
 namespace {
 
+/// All of `driver` or an error; a library that could be opened stays so in either case.
 Status loadFunctions(const char *library, bool named, Driver &driver) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -41,6 +42,7 @@ Status loadFunctions(const char *library, bool named, Driver &driver) {
 
 } // namespace
 
+/// `driver` lives as long as the process. Any thread.
 Status Driver::load(const Driver *&driver) {
   // Never unloaded: other parts of the process may use the driver, too.
   // By name, as tests name another one.

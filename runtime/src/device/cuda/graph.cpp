@@ -11,6 +11,8 @@
 
 namespace trainrt::cuda {
 
+/// Commands of a lane keep their order; everything begins and ends on the first stream. The events
+/// are the caller's and live until the capture has ended.
 Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
                     const std::string &where, std::vector<Event> &events) {
   constexpr unsigned numLanes = Commands::numLanes;
@@ -77,6 +79,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
   return {};
 }
 
+/// The captured graph stays the caller's.
 Status instantiate(const Context &context, CUgraph captured, bool asBody, const char *what,
                    CUgraphExec &executable) {
   assert(captured && "a captured graph");

@@ -50,6 +50,7 @@ Architecture targetOf(std::string_view ptx) {
 
 } // namespace
 
+/// All kernels of the program, in its order, or an error. Nothing is loaded later.
 Status Kernels::load(const Context &context, const Package &package,
                      std::unique_ptr<Kernels> &kernels) {
   std::unique_ptr<Kernels> result(new Kernels(context));
@@ -167,11 +168,13 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
   return {};
 }
 
+/// No run is under way any more.
 Kernels::~Kernels() {
   for (const Module &module : modules)
     context.driver().cuModuleUnload(module.handle);
 }
 
+/// Before a launch with so much; only beyond the usual limit has the driver to be asked.
 Status Kernels::allowShared(uint32_t index, int64_t bytes) {
   assert(index < sharedLimits.size() && "a kernel of the package");
   if (bytes <= sharedLimits[index])

@@ -47,6 +47,7 @@ void addFolder(std::vector<std::string> &folders, const fs::path &folder) {
     folders.push_back(text);
 }
 
+/// Of a toolkit's folder those with libraries.
 void addToolkit(std::vector<std::string> &folders, const fs::path &root) {
   // Set to nothing is not set.
   if (root.empty())
@@ -211,6 +212,8 @@ Status loadLibraryAt(const std::string &path, SharedLibrary &library) {
   return {};
 }
 
+/// Of the device that is current. What was tuned or built for one of a name and a size is good for
+/// all of them.
 Status deviceIdentity(const Driver &driver, std::string &identity) {
   CUdevice device = 0;
   int multiprocessors = 0;

@@ -40,6 +40,7 @@ bool isQuicker(const AttentionCall &call) {
          (call.longest <= perhaps && call.queryRows * 4 <= call.segments * call.longest * 3);
 }
 
+/// Nothing in it changes with a run. The kernel writes zeros behind the segments itself.
 class Plan final : public AttentionPlan {
 public:
   Plan(const Driver &driver, CUfunction function, const AttentionCall &call)
@@ -127,6 +128,8 @@ SegmentAttention::~SegmentAttention() {
       driver.cuModuleUnload(kernel.module);
 }
 
+/// All that the kernels take for granted but alignment. The memory of backward counts for forward,
+/// too, so that both directions of a step go the same way.
 bool SegmentAttention::takes(const AttentionCall &call) const {
   return !kernels.empty() && call.segments > 0 && !call.hasBias && call.batch == 1 &&
          call.queryRows == call.keyRows && call.queryRows <= INT_MAX &&
@@ -138,6 +141,7 @@ bool SegmentAttention::takes(const AttentionCall &call) const {
          call.segments + clearing <= 65535;
 }
 
+/// `takes` has said yes, so the kernel exists. It is loaded once, whoever asks first.
 Status SegmentAttention::prepare(const AttentionCall &call,
                                  std::shared_ptr<const AttentionPlan> &plan) {
   auto aligned = [](const int64_t (&strides)[3]) {
@@ -160,6 +164,7 @@ Status SegmentAttention::prepare(const AttentionCall &call,
   return {};
 }
 
+/// Under the kernel's mutex. Where it fails the next call goes on with what there is.
 Status SegmentAttention::load(const std::string &name, Kernel &kernel) const {
   const EmbeddedKernel *embedded = embeddedKernels;
   while (name != embedded->name)

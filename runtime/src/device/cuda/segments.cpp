@@ -138,6 +138,7 @@ DONE:
 constexpr unsigned threads = 128, blocks = 128;
 
 /// Of the rows of an operand, in elements; 0 where the call has no such operand.
+/// Operands of equal strides share a table.
 struct RowStrides {
   explicit RowStrides(const AttentionCall &call) {
     const int64_t *all[numSegmentedOperands] = {call.q,  call.k,  call.v,  call.o, nullptr,
@@ -163,6 +164,7 @@ uint64_t lengthBytes(const AttentionCall &call) { return padded(uint64_t(call.se
 
 } // namespace
 
+/// In the context that is current.
 Status SegmentKernel::load(std::unique_ptr<SegmentKernel> &kernel) {
   const Driver *driver = nullptr;
   TRAINRT_TRY(Driver::load(driver));
@@ -191,6 +193,9 @@ uint64_t SegmentKernel::tableBytes(const AttentionCall &call) {
   return lengthBytes(call) + padded(RowStrides(call).count * uint64_t(call.segments + 1) * 8);
 }
 
+/// `memory` has `tableBytes`: the lengths, then the tables. It belongs to the call until the
+/// attention that reads the tables has ended, and `clears` tells whether rows behind the segments
+/// become zero, which the attention does not write.
 Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
                               const AttentionOperands &operands, DeviceAddress memory, bool clears,
                               SegmentTables &tables) const {

@@ -44,6 +44,8 @@ StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
   return layout;
 }
 
+/// `block` has the layout's size, and nothing reads it any more. Arrays that do not
+/// go through the block are left out.
 Status fillStaging(const Program &program, const StagingLayout &layout, const Device::Run &run,
                    ThreadPool &pool, unsigned char *block) {
   // The host's own copy: runs under way have theirs.
@@ -128,6 +130,7 @@ void PinnedBlocks::release(void *memory) {
   blocks.erase(static_cast<const unsigned char *>(memory));
 }
 
+/// All of the bytes, in one block.
 bool PinnedBlocks::contain(const void *data, int64_t bytes) const {
   std::lock_guard lock(mutex);
   const auto *begin = static_cast<const unsigned char *>(data);

@@ -6,6 +6,7 @@
 
 namespace trainrt::cuda {
 
+/// Nothing where the plan does not compute it, or it is no float.
 ToldNumbers::Number ToldNumbers::find(const ExecutionPlan &plan, const Program &program,
                                       int32_t wanted) {
   for (const ExecutionPlan::Output &output : plan.outputs) {

@@ -35,6 +35,8 @@ Status Transfers::await(Slot &slot) {
                                 "a transfer failed");
 }
 
+/// `source` is called on this thread, for one range after the other, and not afterwards. The copies
+/// themselves may still be under way.
 Status Transfers::upload(DeviceAddress to, int64_t bytes, const Device::Source &source,
                          CUstream stream) {
   TRAINRT_TRY(prepare());
@@ -55,6 +57,7 @@ Status Transfers::upload(DeviceAddress to, int64_t bytes, const Device::Source &
   return {};
 }
 
+/// The bytes are there when it returns: it waits for what is on the stream before them.
 Status Transfers::download(DeviceAddress from, int64_t bytes, unsigned char *to, CUstream stream) {
   TRAINRT_TRY(prepare());
   const Driver &driver = context.driver();

@@ -8,6 +8,8 @@ namespace trainrt::cuda {
 namespace {
 using Which = AttentionOperand;
 
+/// What a library has to know of a step, without addresses: equal steps of several layers are equal
+/// calls.
 AttentionCall callOf(const AttentionView &step) {
   AttentionCall call;
   call.backward = step.op.backward;
@@ -40,6 +42,7 @@ AttentionCall callOf(const AttentionView &step) {
   return call;
 }
 
+/// The plan comes when those of all commands are found; nothing else is called before.
 class DeviceAttention final : public DeviceCommand {
 public:
   explicit DeviceAttention(const AttentionView &step) : step(step) {}
@@ -74,6 +77,7 @@ Status prepareOnDevice(const AttentionView &step, DeviceContext &context,
   return {};
 }
 
+/// From the sizes alone, for estimates: no library is loaded for it.
 template <> int64_t workspaceLimit(const AttentionView &step) {
   return attentionWorkspaceLimit(sizesOf(callOf(step)));
 }

@@ -8,6 +8,7 @@
 namespace trainrt::cuda {
 
 namespace {
+/// Host buffers are pinned, and have addresses like others: the step tells which of the two is one.
 class DeviceCopy final : public DeviceCommand {
 public:
   DeviceCopy(const CopyView &step, const Driver &driver) : step(step), driver(driver) {}

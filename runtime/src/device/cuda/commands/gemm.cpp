@@ -38,6 +38,7 @@ void DeviceGemm::resolve(const Addresses &addresses) {
   operands = {of(Gemm::A), of(Gemm::B), of(Gemm::C), of(Gemm::Bias), of(Gemm::Aux)};
 }
 
+/// The plan comes when those of all commands are found.
 template <>
 Status prepareOnDevice(const GemmView &step, DeviceContext &context,
                        std::unique_ptr<DeviceCommand> &command) {
@@ -49,6 +50,7 @@ Status prepareOnDevice(const GemmView &step, DeviceContext &context,
   return {};
 }
 
+/// The limit: what is really needed is known with the algorithm.
 template <> int64_t workspaceLimit(const GemmView &) { return int64_t(gemmWorkspaceLimit); }
 
 } // namespace trainrt::cuda

@@ -37,6 +37,8 @@ Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
   return {};
 }
 
+/// With matrices as the package's own matmuls have them in type and precision. Its memory is given
+/// back at the end.
 Status CudaDevice::measureMatmulSpeed(double &flopsPerSecond) {
   const Gemm *matmul = typicalMatmul();
   if (!matmul)

@@ -120,6 +120,7 @@ Status Tuner::time(Candidate &candidate) {
   return {};
 }
 
+/// Seconds of one launch of what runs without tuning.
 Status Tuner::measure(const Subject &subject, double &seconds) {
   std::vector<Alternative> found;
   TRAINRT_TRY(subject.alternatives(/*all=*/false, found));
@@ -132,6 +133,8 @@ Status Tuner::measure(const Subject &subject, double &seconds) {
   return {};
 }
 
+/// What runs without tuning stays, unless another one is quicker by more than noise. The line's
+/// times are those of one launch.
 Status Tuner::compare(const Subject &subject, double seconds, TuningResult::Line &line,
                       std::string &choice) {
   assert(seconds >= 0 && "measured");

@@ -83,6 +83,7 @@ void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &
   same->uses.push_back(operands);
 }
 
+/// Launches of equal keys are one subject, which has the first one's variants.
 void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &plan,
                                const ExecutionPlan::Step &step) {
   Parameters parameters = launch.launchParameters();
@@ -101,6 +102,8 @@ void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &
   same->uses.push_back(std::move(parameters));
 }
 
+/// The subject refers to the entry, and so does not outlive this object, of which no entry may move
+/// any more.
 Subject TuningSubjects::subjectOf(const Launches &entry) const {
   // Without `all` the chosen one alone.
   auto alternatives = [this, &entry](bool all, std::vector<Alternative> &found) {
@@ -126,6 +129,7 @@ Subject TuningSubjects::subjectOf(const Launches &entry) const {
   return {kernels.machine(), entry.key, entry.uses.size(), std::move(alternatives)};
 }
 
+/// When all plans are added.
 Status TuningSubjects::get(std::vector<Subject> &subjects) const {
   Blas *blas = nullptr;
   if (!products.empty())
