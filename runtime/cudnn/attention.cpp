@@ -348,6 +348,7 @@ int makePlan(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan,
     Handles::Lease lease;
     if (fe::error_t taken = handles().take(lease); taken.is_bad())
       return taken;
+    // A copy: the graph is built from it, and runs look at it.
     made->attention = *attention;
     made->graph = std::make_shared<fe::graph::Graph>();
     if (fe::error_t prepared = prepare(*made, lease.handle); prepared.is_bad())
@@ -411,6 +412,7 @@ int enqueue(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperan
       addresses[Bias] = operands->bias;
     if (call.dropout > 0) {
       addresses[Seed] = operands->seed;
+      // Two numbers beside each other.
       addresses[Offset] = static_cast<int64_t *>(operands->seed) + 1;
     }
     if (call.backward) {
@@ -420,6 +422,7 @@ int enqueue(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperan
       addresses[DV] = operands->dV;
     }
     if (call.segmented) {
+      // Segments have as many keys as queries.
       addresses[QueryLengths] = addresses[KeyLengths] = operands->lengths;
       for (int64_t i = 0; i < (call.backward ? 9 : 5); ++i)
         addresses[Starts + i] = operands->starts[i];

@@ -50,7 +50,7 @@ struct DLManagedTensor {
 
 namespace {
 /// Checks what the other library says; the values themselves are not looked at. `gpu` is -1 for
-/// memory that the host can read.
+/// memory of the host alone.
 Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_t &gpu) {
   if (!managed || !tensor)
     return nullArgument(managed ? "tensor" : "managed");

@@ -15,8 +15,11 @@ static_assert(int(TRAINRT_I64) == int(trainrt::DType::I64));
 
 namespace trainrt::capi {
 
+/// Handed out where there is no memory for an error; `trainrt_error_free` leaves it alone.
 trainrt_error outOfMemory{TRAINRT_OUT_OF_MEMORY, "out of memory"};
 
+/// Never throws: it is the last thing before the caller's own code. Without a place for it the
+/// error's text is dropped, and the code alone tells.
 trainrt_status report(const Status &status, trainrt_error **error) noexcept {
   auto code = static_cast<trainrt_status>(status.code());
   if (error && !status.ok()) {
@@ -29,6 +32,8 @@ trainrt_status report(const Status &status, trainrt_error **error) noexcept {
   return code;
 }
 
+/// The view is the caller's memory, which is not looked at. Whether the shape is the right one is
+/// for others to say.
 Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *name,
                   ArrayView &view) {
   auto what = [&] { return name ? std::string(kind) + " '" + name + "'" : std::string(kind); };
@@ -45,11 +50,13 @@ Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *na
   return {};
 }
 
+/// `shape` is the view's, at a place that lasts as long as the tensor is to be valid.
 trainrt_tensor makeTensor(const ArrayView &view, const int64_t *shape) {
   return {const_cast<void *>(view.data), static_cast<trainrt_dtype>(view.dtype),
           static_cast<int32_t>(view.shape.size()), shape};
 }
 
+/// All of it in bytes.
 trainrt_memory memoryOf(const MemoryUse &use) {
   trainrt_memory result = trainrt_memory_default();
   result.total = uint64_t(use.total());

@@ -27,6 +27,7 @@ trainrt_status withAdapter(trainrt_session *session, const char *path, const cha
   });
 }
 
+/// Only opens and checks.
 Status openExport(const Package &package, const char *path, const trainrt_onnx_options *options,
                   std::unique_ptr<OnnxExport> &onnx) {
   // Options of an older version keep the defaults of what they lack.

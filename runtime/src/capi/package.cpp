@@ -176,6 +176,7 @@ size_t trainrt_package_symbol_count(const trainrt_package *package) {
   return package ? package->impl->program().symbols.size() : 0;
 }
 
+/// `input` is NULL for a symbol that no input has by itself.
 trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index,
                                       trainrt_symbol *symbol, trainrt_error **error) {
   return guard(error, [&]() -> Status {
@@ -199,6 +200,7 @@ size_t trainrt_package_tensor_count(const trainrt_package *package, trainrt_kind
   return package && isKind(kind) ? tensorsOf(*package->impl, kind).size() : 0;
 }
 
+/// Names, texts and dims are the package's.
 trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_kind kind,
                                       size_t index, trainrt_tensor_info *info,
                                       trainrt_error **error) {
@@ -347,6 +349,7 @@ const char *trainrt_file_name(const trainrt_file *file, size_t index) {
   return file && index < file->impl.size() ? file->impl.name(index).c_str() : nullptr;
 }
 
+/// Valid as long as the file. An array that was asked for twice lies where it lay.
 trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index, trainrt_tensor *tensor,
                                    trainrt_error **error) {
   return guard(error, [&]() -> Status {

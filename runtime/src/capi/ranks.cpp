@@ -22,12 +22,14 @@ trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options, trainrt_
     for (auto [value, name] : {std::pair(given.join_seconds, "join_seconds"),
                                {given.silence_seconds, "silence_seconds"},
                                {given.exchange_seconds, "exchange_seconds"}})
+      // In whole seconds: 0 would end the run at once.
       if (value < 1)
         return fail(Code::InvalidArgument, "options->", name, ": ", value, " is no time to wait");
     ProcessRank which{given.rank, given.world, given.coordinator, given.listening, {}};
     which.limits = {std::chrono::seconds(given.join_seconds),
                     std::chrono::seconds(given.silence_seconds),
                     std::chrono::seconds(given.exchange_seconds)};
+    // Sessions share what it holds: they may outlive the handle.
     auto result = std::make_unique<trainrt_ranks>();
     TRAINRT_TRY(joinRanks(which, result->impl));
     *ranks = result.release();

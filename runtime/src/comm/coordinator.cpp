@@ -95,6 +95,7 @@ void Coordinator::watch() {
   for (const auto &peer : peers)
     if (peer->rank >= 0 && !peer->gone && !peer->left && now - peer->heard > limits.silence)
       lose(peer->name() + " has not been heard of for " + seconds(limits.silence));
+  // Told once: `lose` sets `lost`.
   if (ready || lost || now - began < limits.join)
     return;
   // One that came and went again is not missing: that was told as a loss, or it has left.
@@ -142,6 +143,7 @@ bool Coordinator::join(Peer &peer, const Message &message) {
                        " and on " + message.texts[2]);
       return false;
     }
+  // From here on its silence and its end are losses.
   peer.rank = rank;
   peer.place = message.texts[2];
   if (std::count_if(peers.begin(), peers.end(),

@@ -73,6 +73,7 @@ public:
 
   ~GlooRank() override {
     // Nobody calls `abort` of the group any more.
+    // It stops the thread that may call `abort` of the group, and so goes first.
     control.reset();
     if (group)
       plugin.close(group);

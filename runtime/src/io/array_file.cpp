@@ -57,6 +57,7 @@ Status ArrayFile::arrayInPlace(size_t index, ArrayView &array, bool *mapped) {
     TRAINRT_TRY(npz->array(index, array));
   else
     array = std::get<SafetensorsReader>(reader).entries()[index].array;
+  // By address: what an archive has packed lies elsewhere.
   auto *bytes = static_cast<const unsigned char *>(array.data);
   if (mapped)
     *mapped = bytes >= file->data() && bytes < file->data() + file->size();

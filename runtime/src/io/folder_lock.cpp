@@ -162,6 +162,7 @@ void FolderLock::release() {
 }
 
 /// By the folder itself: two spellings of a path are the same.
+/// A folder that cannot be locked counts as well, once `take` has been through with it.
 bool FolderLock::holds(const std::string &other) const {
   struct stat mine, there;
   if (folder.empty())

@@ -226,6 +226,7 @@ Status NpzReader::array(size_t index, ArrayView &array) {
     }
     checked[index] = true;
   }
+  // Kept as long as the reader; what was stored plainly is read where it is mapped.
   if (unpacked[index])
     bytes = unpacked[index].get();
   uint64_t offset;

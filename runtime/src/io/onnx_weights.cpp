@@ -55,6 +55,7 @@ void OnnxWeights::read(std::string_view message) {
   const std::string what = "initializer '" + entry.name + "'";
   if (!countBytes(entry.dtype, tensor.dims.data(), tensor.dims.size(), entry.bytes))
     throw MalformedMessage(what + " has an impossible shape");
+  // Its bytes are looked at when they are asked for: the file may be missing until then.
   if (tensor.external) {
     if (tensor.length.value_or(uint64_t(entry.bytes)) != uint64_t(entry.bytes))
       throw MalformedMessage(what + " has another number of bytes than its shape");
@@ -80,6 +81,7 @@ void OnnxWeights::read(std::string_view message) {
           appendNumber(value, size, typed);
     }
   }
+  // Their bytes have been taken: views of the model's text, or `typed`.
   entry.tensor.values = {};
   // Kept apart from the file: views of it stay valid, since a deque's strings do not move.
   if (!typed.empty())

@@ -65,6 +65,7 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
   if (keys != header.size())
     return bad("a name occurs twice in its header");
 
+  // Within the file: the header's size was compared with it.
   const unsigned char *data = file->data() + 8 + headerSize;
   uint64_t dataSize = file->size() - 8 - headerSize;
   SafetensorsReader result;

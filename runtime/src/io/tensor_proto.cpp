@@ -107,6 +107,7 @@ TensorProto TensorProto::read(std::string_view message) {
 
 Status TensorProto::externalBytes(const MappedFile &file, std::string_view &bytes) const {
   // In a subtraction that cannot wrap: both numbers are the file's.
+  // An offset behind the end leaves nothing, and is an error below.
   const uint64_t available = offset > file.size() ? 0 : file.size() - offset;
   const uint64_t wanted = length.value_or(available);
   if (offset > file.size() || wanted > available)

@@ -434,6 +434,7 @@ Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
   assert(call.k >= 0 && "checked when it was planned");
   if (call.k == 0)
     return call.beta == 0 ? fillZero(stream, operands.c) : Status();
+  // Checked in every build: a library would write behind it.
   if (workspace.bytes < choice.workspaceBytes)
     return fail(Code::Internal, "a matmul needs ", choice.workspaceBytes,
                 " bytes of workspace and got ", workspace.bytes);
@@ -561,6 +562,7 @@ std::string CublasLt::machine() const { return "matrix products, " + impl->ident
 
 /// Plans that were made before keep their algorithms.
 Status CublasLt::choose(const Choices &choices) {
+  // Read into a table of its own: a damaged one changes nothing.
   std::map<std::string, Choice> read;
   // All of it is read before any of it counts.
   for (const auto &[key, text] : choices) {

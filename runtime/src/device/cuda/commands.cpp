@@ -16,6 +16,7 @@ static uint64_t padded(uint64_t bytes) {
   return uint64_t(trainrt::padded(int64_t(bytes), cudaPlanAlignment));
 }
 
+/// The library lives as long as this object, whichever plan asked for it first.
 Status Libraries::blas(Blas *&library) {
   // From any thread; loaded with the first plan that needs it.
   std::lock_guard lock(mutex);
@@ -62,6 +63,7 @@ Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &poo
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const ExecutionPlan::Step &step = plan.steps[i];
     // Commands without work have no number.
+    // The number which a command gets if it has work: library calls are told by it.
     with.number = items.size();
     std::unique_ptr<DeviceCommand> command;
     TRAINRT_TRY(plan.visit(step, [&](const auto &, const auto &view) {
@@ -83,6 +85,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   Dnn *dnn = nullptr;
   SegmentAttention *own = nullptr;
   // Only what is needed is loaded.
+  // Loading costs time and memory of the GPU.
   if (!gemms.empty())
     TRAINRT_TRY(libraries.blas(blas));
   if (std::ranges::any_of(attentions, [](const auto &entry) { return entry.call.segments > 0; }))
@@ -92,6 +95,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
     TRAINRT_TRY(libraries.dnn(dnn));
   const size_t count = gemms.size() + attentions.size();
   pool.parallelFor(int64_t(count), 1, [&](unsigned, int64_t begin, int64_t end) {
+    // Threads of the pool have no context of their own.
     CurrentContext current = context.makeCurrent();
     for (size_t i = size_t(begin); i < size_t(end); ++i)
       if (i < gemms.size()) {
@@ -103,6 +107,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
       }
   });
   // The first command that has no plan is told.
+  // By command, so that the message does not depend on which thread was quickest.
   std::vector<const Status *> failed(items.size());
   auto hand = [&](const auto &entries) {
     // Equal calls have one plan.

@@ -122,6 +122,7 @@ CudaDevice::~CudaDevice() {
     upload = {};
   for (Underway &run : underway)
     run = {};
+  // Events go before the context may.
   marks.clear();
   ordered = {};
   for (DeviceMemory *block :
@@ -369,10 +370,13 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
                                     std::tuple{&staging[0], compiled.layout.bytes, "inputs"},
                                     std::tuple{&staging[1], compiled.layout.bytes, "next inputs"},
                                     std::tuple{&workspace, workspaceBytes, "workspace"}}) {
+    // Only what is beyond the block that is there: the message tells all, the check asks for the
+    // rest.
     more += std::max<int64_t>(0, bytes - block->size());
     needs += (needs.empty() ? "" : ", ") + std::string(name) + " " + bytesText(uint64_t(bytes));
   }
   TRAINRT_TRY(checkRoom(more, "function '" + plan.function->name + "' (" + needs + ")"));
+  // The bound that is told is that of the plan which decides on the size.
   if (plan.arenaBytes >= arena.size())
     arenaLowerBound = plan.arenaLowerBound;
   TRAINRT_TRY(grow(arena, plan.arenaBytes, "activations"));
@@ -709,6 +713,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, C
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");
   };
+  // The report is read when the run has ended, but what is in it is decided now.
   run.told.locate(plan, package->program(), package->lossOutput(), package->gradNormOutput());
   TRAINRT_TRY(run.told.fetch(report->numbers, [&](void *to, int64_t offset, size_t size) {
     return fetch(to, outputBlock.data() + offset, size);
@@ -740,6 +745,7 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
     }
     if (!slots[i].number)
       continue;
+    // What a run before has told stays in its slot until it is cleared: it is told once.
     numbers.push_back(i);
     if (ticket != toldBefore.ticket ||
         !std::binary_search(toldBefore.commands.begin(), toldBefore.commands.end(), i))

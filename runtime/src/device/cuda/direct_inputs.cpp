@@ -56,6 +56,7 @@ Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &g
       TRAINRT_TRY(copyInput(run, compiled, input, reason));
       continue;
     }
+    // Empty until one is read in its place; 0 for all that are not.
     inputs.resize(package->program().inputs.size());
     inputs[input] = at(array.data);
   }
@@ -99,6 +100,8 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   Compiled::Direct made;
   made.side = turn;
   made.inputs = inputs;
+  // For the capture only: the commands go back to their usual addresses below, whether it succeeds
+  // or not.
   Status status = resolve(compiled, plan, turn, inputs, made.table);
   if (status.ok())
     status = measured(made.bytes, [&] { return capture(compiled, plan, made.graph); });

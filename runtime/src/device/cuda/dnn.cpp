@@ -83,6 +83,7 @@ TrainrtCudnnAttention translate(const AttentionCall &call) {
   return out;
 }
 
+/// For messages: what a person may have to change, and no more.
 std::string describe(const AttentionCall &call) {
   std::string text = std::string(call.backward ? "backward" : "forward") + ", " +
                      nameOf(call.dtype) + ", batch " + std::to_string(call.batch) + ", heads " +
@@ -191,6 +192,8 @@ public:
       this->call.segments = parts.batch;
       tableBytes = SegmentKernel::tableBytes(this->call);
     }
+    // Parts are of one size: the last one may repeat some of what the one before did, and
+    // writes over it.
     lastBatch = (kernel ? call.segments : call.batch) - parts.batch;
   }
 
@@ -239,6 +242,7 @@ private:
     move(some.dK, call.dK, kvHead, bytes);
     move(some.dV, call.dV, kvHead, bytes);
     move(some.bias, call.bias, head, int64_t(sizeOf(call.biasDtype)));
+    // Statistics are f32. With segments the heads of a row lie side by side.
     const int64_t stats[2] = {call.heads * call.queryRows, kernel ? 1 : call.queryRows};
     move(some.stats, stats, head, 4);
     return some;
@@ -396,6 +400,7 @@ Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
                           "it is part of the CUDA toolkit and of the wheel nvidia-cuda-runtime",
                           cudart)
                   .as(Code::DeviceError));
+  // Without these two cuDNN may still work: it says what it lacks.
   (void)loadLibrary({"libnvrtc.so.13", "libnvrtc.so.12"}, "", optional).ok();
   (void)loadLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, "", optional).ok();
   int64_t version = 0;
@@ -428,6 +433,7 @@ Status DnnImpl::find(const AttentionCall &call, std::shared_ptr<const PluginPlan
         plan = it->second;
         return {};
       }
+      // Another thread makes it: afterwards it is looked for again, since that may have failed.
       finished.wait(lock);
     }
   }

@@ -35,6 +35,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
       if (other == lane || last <= waited[lane][other])
         continue;
       assert(last < int32_t(i) && "commands wait for earlier ones");
+      // This pass finds which commands need an event behind them; the second one enqueues.
       waits[i].push_back(last);
       waited[lane][other] = last;
       isAwaited[size_t(last)] = true;

@@ -91,6 +91,7 @@ Status Kernels::load(const Context &context, const Package &package,
                 context.capability());
 
   const Driver &driver = context.driver();
+  // In the program's order: the number of a kernel there is its place in `functions`.
   for (const KernelDecl &kernel : program.kernels) {
     Function function;
     // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
@@ -136,6 +137,7 @@ Status Kernels::readChoices(const Package &package) {
                                [&](const KernelDecl &decl) { return decl.name == name; });
     if (kernel == all.end())
       return fail(Code::BadPackage, "entry '", tuningEntry, "': there is no kernel '", name, "'");
+    // Whether it is one of the launch's variants is known when that is prepared.
     choices[key] = uint32_t(kernel - all.begin());
   }
   return {};

@@ -158,6 +158,7 @@ std::vector<std::string> findLibraries(const std::string &name) {
 /// found.
 Status loadLibrary(const std::vector<std::string> &names, const std::string &hint,
                    SharedLibrary &library) {
+  // Folders are listed once for all names.
   std::vector<std::string> folders = librarySearchPath(), wheels;
   addInstalledWheels(wheels);
   std::string damaged;

@@ -62,6 +62,7 @@ public:
       args.dK = matrices(operands.dK, call.dK);
       args.dV = matrices(operands.dV, call.dV);
     }
+    // Operands that a call has not are 0, which is aligned.
     for (const HeadMatrices &each :
          {args.q, args.k, args.v, args.o, args.dO, args.dQ, args.dK, args.dV})
       if (each.address % 16)
@@ -86,6 +87,7 @@ public:
       args.dropped = uint32_t(std::lround(double(call.dropout) * 65536));
       args.kept = float(65536 / (65536 - double(args.dropped)));
     }
+    // Backward adds up the gradients of all heads that share a head of keys: one block does them.
     const int64_t heads = call.backward ? call.kvHeads : call.heads;
     void *parameters[] = {&args};
     return driver.check(driver.cuLaunchKernel(function, unsigned(heads),

@@ -135,6 +135,8 @@ DONE:
 }
 )";
 
+// Fixed, whatever the segments are: loops of the kernel go over the rest, and a captured launch
+// stays good.
 constexpr unsigned threads = 128, blocks = 128;
 
 /// Of the rows of an operand, in elements; 0 where the call has no such operand.
@@ -203,6 +205,7 @@ Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
   Job job;
   job.offsets = operands.segments;
   job.lengths = tables.lengths = memory;
+  // Tables of equal strides are one, so their number is that of the strides.
   job.starts = memory + lengthBytes(call);
   job.segments = call.segments;
   job.longest = call.longest;

@@ -93,6 +93,7 @@ Status Transfers::download(DeviceAddress from, int64_t bytes, unsigned char *to,
 Status Transfers::view(DeviceAddress from, int64_t bytes, CUstream stream, const void *&host) {
   // Known until something runs or is written.
   auto known = views.find(from);
+  // A longer view serves a shorter one.
   if (known != views.end() && known->second.bytes >= bytes) {
     host = known->second.memory.data();
     return {};

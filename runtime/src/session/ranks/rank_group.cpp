@@ -28,6 +28,7 @@ Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOp
     result->ranks.push_back(std::move(rank));
   SessionOptions own = options;
   const unsigned threads = options.threads ? options.threads : availableCores();
+  // They compute at the same time.
   own.threads = std::max(1u, threads / unsigned(world));
   own.ranks = result->ranks[0];
   TRAINRT_TRY(Session::create(package, own, first));
@@ -81,6 +82,7 @@ Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
                        const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(follow(first));
   const size_t world = others.size() + 1;
+  // Each rank takes batches that lie side by side, in the order of the ranks.
   const size_t share = batches.size() / world, more = batches.size() % world;
   std::vector<Status> statuses(world);
   auto run = [&](size_t rank) {

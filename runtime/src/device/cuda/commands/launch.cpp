@@ -41,6 +41,7 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
                 " threads a block, but can have ", loaded.maxThreads);
   TRAINRT_TRY(kernels.allowShared(chosen.kernel, step.scratch()));
   function = loaded.handle;
+  // Both fit: they were compared above.
   chosen.grid = unsigned(work);
   chosen.block = unsigned(block);
   assert(loaded.handle && "all kernels are found when they are loaded");
@@ -57,6 +58,7 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
   }
   // The vector stays as it is from now on: pointers lead into it.
   for (uint64_t &parameter : parameters)
+    // The driver reads through them at each launch: a new address needs no new list.
     pointers.push_back(&parameter);
   return {};
 }

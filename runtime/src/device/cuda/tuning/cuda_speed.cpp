@@ -67,6 +67,7 @@ Status CudaDevice::measureMatmulSpeed(double &flopsPerSecond) {
   TRAINRT_TRY(libraries->blas(blas));
   std::shared_ptr<const GemmPlan> plan;
   TRAINRT_TRY(blas->prepare(call, plan));
+  // What this very algorithm asks for, not the limit.
   if (plan->workspaceBytes())
     TRAINRT_TRY(allocate(int64_t(plan->workspaceBytes()), "workspace", false, room));
   while (marks.size() < 2)

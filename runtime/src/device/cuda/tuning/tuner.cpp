@@ -85,6 +85,7 @@ Status Tuner::capture(Candidate &candidate, size_t uses, size_t launches) {
       driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                    "cannot capture what is tuned"));
   Status status;
+  // The capture is ended below in any case: the stream would go on capturing.
   for (size_t i = 0; i < launches && status.ok(); ++i)
     status = candidate.alternative.enqueue(i % uses, captureStream);
   CUgraph graph = nullptr;
