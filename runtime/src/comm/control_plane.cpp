@@ -52,8 +52,8 @@ Status ControlPlane::join(int rank, int world, const Endpoint &at, Socket listen
 }
 
 /// Leaves first, so that the coordinator does not take the end of the connection for a loss. A call
-/// of `tell` that has begun ends before the thread does; no other begins. The coordinator is the
-/// first member and so goes last.
+/// of `tell` that has begun ends before the thread does; no other begins. The coordinator,
+/// declared before socket and thread, goes after them.
 ControlPlane::~ControlPlane() {
   send({uint32_t(Word::Leave), {}});
   {
