@@ -9,8 +9,8 @@
 // CHECK: plan.launch "k0"(%[[Y]], %[[Y]]) inputs 1 dims <batch> work <4*batch> grain 16 scratch <0>
 // CHECK: plan.copy %[[Y]] to %{{.*}} bytes <16*batch>
 // CHECK: plan.copy %[[Y]] to %[[H:.*]] bytes <16*batch>
-// CHECK: plan.release %[[Y]]
 // CHECK: plan.collective all_reduce %[[P]], %[[Y]] elements <32, 4*batch> : f32
+// CHECK: plan.release %[[Y]]
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
   %x = plan.buffer input "x" : tensor<?x8xf32, #train.dims<batch, 8>>
@@ -23,6 +23,6 @@ plan.function @step {
   plan.copy %y to %o bytes <batch*16>
   %h = plan.buffer host : tensor<?x4xf32, #train.dims<batch, 4>>
   plan.copy %y to %h bytes <batch*16>
-  plan.release %y
   plan.collective all_reduce %w, %y elements <32, 4*batch> : f32
+  plan.release %y
 }

@@ -112,7 +112,7 @@ def program(folder, schema, static_batch):
 
     symbol = {"name": "batch", "min": 1, "max": 1 << 40, "source_input": 0, "source_axis": 0}
     text = {
-        "version_major": 2,
+        "version_major": 3,
         "version_minor": 0,
         "symbols": [] if static_batch else [symbol],
         "exprs": exprs,
