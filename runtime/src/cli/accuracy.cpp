@@ -22,6 +22,8 @@ constexpr uint64_t mostBytes = uint64_t(256) << 20;
 
 bool isInteger(trainrt_dtype type) { return type >= TRAINRT_I8 && type <= TRAINRT_U64; }
 
+/// Scores have one axis more, the classes, behind those of the labels. Sizes are compared as
+/// written, so symbols are equal only by name.
 bool haveSameSizes(const trainrt_tensor_info &scores, const trainrt_tensor_info &labels) {
   if (scores.rank != labels.rank + 1 || labels.rank < 1)
     return false;
@@ -32,6 +34,7 @@ bool haveSameSizes(const trainrt_tensor_info &scores, const trainrt_tensor_info 
 }
 
 /// One label after the other as it lies with its scores.
+/// `scores` has the classes as its last axis, and before that the sizes of `labels`.
 class Walk {
 public:
   Walk(const trainrt_tensor &scores, const trainrt_tensor &labels, int64_t shift,
@@ -44,9 +47,11 @@ public:
   template <typename Visit> void forEach(const Visit &visit) {
     const int64_t all = trainrt_tensor_elements(&labels);
     for (int64_t at = 0; at < all; ++at) {
+      // With a shift the last place of a row has no label of its own.
       if (at % columns + shift >= columns)
         continue;
       const int64_t label = labelAt(at + shift);
+      // Padding is often -100; what is no class has no score either.
       if (label < 0 || label >= classes || label == ignored)
         continue;
       const char *from = static_cast<const char *>(scores.data) +
@@ -61,6 +66,7 @@ private:
     const char *from =
         static_cast<const char *>(labels.data) + size_t(at) * trainrt_dtype_size(labels.dtype);
     int64_t value = 0;
+    // By its bits: what is too large is negative then, and counts as no class.
     if (labels.dtype == TRAINRT_U64)
       std::memcpy(&value, from, sizeof value);
     else
@@ -76,6 +82,7 @@ private:
 };
 
 /// Minus the logarithm of the label's probability, with the maximum taken out of the sum.
+/// `most` is the largest score, so no exponential is above 1 and the sum is 1 at least.
 double surprise(const std::vector<float> &scores, size_t label, float most) {
   double total = 0;
   for (float score : scores)
@@ -121,6 +128,8 @@ Accuracy::Accuracy(const Package &package, bool wanted) : wanted(wanted) {
     why = "no output of the model has the scores of labels";
 }
 
+/// Whether the loss is the mean surprise of these labels. Only then the pair has changed. Reads the
+/// outputs of the batch that has just been evaluated.
 bool Accuracy::explains(Pair &pair, trainrt_session *session, const trainrt_batch &batch,
                         double loss, std::optional<double> weight) {
   const trainrt_tensor *labels = find(batch, pair.labels);
@@ -148,6 +157,7 @@ bool Accuracy::explains(Pair &pair, trainrt_session *session, const trainrt_batc
         ++count;
       });
   if (compares) {
+    // Without a label that counts it is NaN, which the comparison below refuses.
     const double distance = std::abs(sum / double(count) - loss);
     // Losses are computed in another order, and maybe with fewer bits.
     if (!(distance <= 5e-3 * std::max(1.0, std::abs(loss))) || (weight && *weight != double(count)))
@@ -159,6 +169,7 @@ bool Accuracy::explains(Pair &pair, trainrt_session *session, const trainrt_batc
   return true;
 }
 
+/// Pairs never become more. Once one has been found one always stays.
 void Accuracy::add(trainrt_session *session, const trainrt_batch &batch, double loss,
                    std::optional<double> weight) {
   if (!why.empty() || !std::isfinite(loss))
@@ -188,6 +199,7 @@ const Accuracy::Pair *Accuracy::best() const {
   });
 }
 
+/// Before each evaluation. Which pair it is stays known.
 void Accuracy::restart() {
   for (Pair &pair : pairs)
     pair.right = pair.counted = 0;
@@ -201,6 +213,7 @@ std::optional<double> Accuracy::value() const {
                                : std::nullopt;
 }
 
+/// Not empty once at most: a run has many evaluations, with the same reason.
 std::string Accuracy::untold() {
   const bool tells = !told && isCrossEntropy() && !why.empty();
   told |= tells;

@@ -11,6 +11,8 @@ namespace trainrt::run {
 
 namespace {
 
+/// Of these functions each returns the first conflict that it finds, "" for none. They look at
+/// options alone; what depends on package or data is found later, where these are open.
 std::string ofBest(const Options &o) {
   if (o.keepBest && o.save.empty())
     return "--keep-best needs --save DIR";
@@ -18,9 +20,11 @@ std::string ofBest(const Options &o) {
        {std::pair(o.keepBest.has_value(), "--keep-best"), {o.patience.has_value(), "--patience"}})
     if (given && o.eval.empty())
       return std::string(name) + " needs --eval FILE, whose results it compares";
+  // With --epochs each of them ends with an evaluation.
   if (o.patience && o.steps && !o.evalEvery)
     return "--patience needs --eval-every N beside --steps: there is no other evaluation on the "
            "way";
+  // Asked by `given`, since the metric has a default.
   if (o.given.count("--metric") && !o.keepBest && !o.patience)
     return "--metric needs --keep-best or --patience, which compare it";
   if (!o.summary.empty() && !o.summary.ends_with(".html"))
@@ -28,6 +32,7 @@ std::string ofBest(const Options &o) {
   return {};
 }
 
+/// Options that go together in any run, whatever it reads.
 std::string ofRun(const Options &o) {
   if (o.requireSignature && o.verifyKey.empty())
     return "--require-signature needs --verify-key KEY, or TRAINC_VERIFY_KEY";
@@ -49,12 +54,15 @@ std::string ofRun(const Options &o) {
     return "--predict needs -o OUT.safetensors";
   if (o.tune && o.output.empty())
     return "--tune needs -o TUNED.tpk";
+  // Both that write to -o are asked for before, so here nothing does.
   if (o.predict.empty() && !o.tune && !o.output.empty())
     return "-o needs --predict FILE or --tune SECONDS";
   return {};
 }
 
 std::string ofExport(const Options &o) {
+  // The three forms are told apart by the path; see exportsAdapter, which may look whether it is a
+  // folder.
   if (!o.exportPath.empty() && !o.exportsOnnx() && !o.exportPath.ends_with(".safetensors") &&
       !o.exportsAdapter())
     return "--export writes .onnx and .safetensors files, and adapters to a folder: '" +
@@ -68,6 +76,7 @@ std::string ofExport(const Options &o) {
   for (auto [text, name] : {std::pair(&o.baseName, "--base-name"), {&o.taskType, "--task-type"}})
     if (!text->empty() && !o.exportsAdapter())
       return std::string(name) + " needs --export FOLDER: it is said in adapter_config.json";
+  // Found now and not after the training that the export comes behind.
   if (!isUtf8(o.baseName))
     return "--base-name '" + shown(o.baseName) + "' is no UTF-8, which adapter_config.json is";
   if (!o.model.empty() && !o.exportsOnnx())
@@ -84,6 +93,8 @@ std::string ofExport(const Options &o) {
   return {};
 }
 
+/// Tuning makes one step's batches in the file's order and ends: what asks for more would be
+/// ignored in silence.
 std::string ofTuning(const Options &o) {
   const std::pair<bool, const char *> notTuned[] = {{o.steps.has_value(), "--steps"},
                                                     {o.epochs.has_value(), "--epochs"},
@@ -115,6 +126,7 @@ std::string ofTuning(const Options &o) {
   return {};
 }
 
+/// The ways in which a run has several ranks; it has one of them at most.
 std::string ofRanks(const Options &o) {
   const std::pair<bool, const char *> ways[] = {{o.ranks != 0, "--ranks"},
                                                 {o.emulateWorld != 0, "--emulate-world"},
@@ -123,6 +135,7 @@ std::string ofRanks(const Options &o) {
                                                  {o.tune.has_value(), "--tune"},
                                                  {!o.dumpGradients.empty(), "--dump-gradients"},
                                                  {o.checkNumerics, "--check-numerics"}};
+  // What stands alone in a run of several ranks is excluded by each way.
   std::string way;
   for (auto [given, name] : ways) {
     if (!given)
@@ -131,6 +144,8 @@ std::string ofRanks(const Options &o) {
       return way + " and " + name + " exclude each other";
     way = name;
     for (auto [excluded, other] : alone)
+      // --world beside --coordinator is the rank's place. Names are compared as pointers, which is
+      // right since both come from the list.
       if (excluded && (way != "--coordinator" || other != alone[0].second))
         return way + " and " + other + " exclude each other";
   }
@@ -139,6 +154,7 @@ std::string ofRanks(const Options &o) {
   return {};
 }
 
+/// Without --world there is one share, of rank 0.
 std::string ofSamples(const Options &o) {
   if (o.rank >= o.world)
     return "--rank " + std::to_string(o.rank) + " is none of --world " + std::to_string(o.world) +
@@ -148,6 +164,7 @@ std::string ofSamples(const Options &o) {
   return {};
 }
 
+/// By the names of the files, which is also how they are told apart when they are opened.
 std::string ofWindows(const Options &o) {
   const bool anyStream =
       o.data.ends_with(".bin") || o.eval.ends_with(".bin") || o.predict.ends_with(".bin");
@@ -174,6 +191,7 @@ std::string ofInfo(const Options &o) {
   return {};
 }
 
+/// Says what is missing by what was probably meant: the more special answers come first.
 std::string ofMissingData(const Options &o) {
   if (!o.data.empty() || o.info)
     return {};
@@ -219,6 +237,7 @@ std::string ofMissingData(const Options &o) {
 
 } // namespace
 
+/// What excludes each other is told before what is missing: adding it would not help.
 std::string findConflict(const Options &options) {
   for (auto *conflict :
        {ofRun, ofExport, ofTuning, ofRanks, ofSamples, ofWindows, ofInfo, ofMissingData})

@@ -10,10 +10,13 @@
 
 namespace trainrt::run {
 
+/// Tokens need to be counted, which the package says by the name of what the loss is divided by.
 const char *defaultWeighting(const trainrt_package_info &package) {
   return package.loss_weight ? "tokens" : "mean";
 }
 
+/// All that decides on the steps of a run and that the command line can say, with defaults filled
+/// in: a later version, or a package compiled anew, may have others. Flags have an empty value.
 Decisions decisionsOf(const Options &options, const Package &package, const Dataset &data,
                       const LrSchedule &schedule) {
   Decisions result;
@@ -33,6 +36,7 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
     if (!std::isnan(ofPackage))
       result[name] = shortest(value.value_or(ofPackage));
   };
+  // A static batch is the package's, and with --tokens-per-batch alone sizes follow from that.
   if (!data.staticBatch() && (options.batchSize || !options.tokensPerBatch))
     number("--batch-size", data.batchSize());
   number("--accumulate", options.accumulate);
@@ -49,6 +53,7 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   number("--trim", options.trim);
   if (!options.complexity.empty())
     result["--complexity"] = options.complexity;
+  // A share of the data; ranks of one run have world 1 here (applyPlace).
   if (options.world > 1) {
     number("--world", options.world);
     number("--rank", options.rank);
@@ -92,17 +97,22 @@ static void dropUnneeded(Decisions &saved, const Options &options) {
   saved.erase("--eval-every");
 }
 
+/// What is given now comes before what is saved, and what is saved before the package. All of it is
+/// parsed once more, so conflicts between old and new options are found as usual.
 Options continued(const Options &options, const Package &package, Decisions saved) {
   dropUnneeded(saved, options);
   const Decisions ofPackage{{"--lr", shortest(package.info.lr)},
                             {"--weight-decay", shortest(package.info.weight_decay)},
                             {"--clip-norm", shortest(package.info.clip_norm)}};
+  // Name and value become one argument, so that a value with a minus is no option.
   std::vector<std::string> arguments = options.arguments;
   // Before 1.4 there was nothing else.
   const auto micro = saved.find("--accumulate");
   if (micro != saved.end() && micro->second != "1" && !saved.count("--accumulate-by") &&
       !options.given.count("--accumulate-by"))
     arguments.push_back("--accumulate-by=mean");
+  // --steps and --epochs exclude each other: one that is given now replaces
+  // the other.
   const bool givesLength = options.given.count("--steps") || options.given.count("--epochs") ||
                            !options.dumpGradients.empty();
   for (const auto &[name, value] : saved)
@@ -116,11 +126,13 @@ Options continued(const Options &options, const Package &package, Decisions save
                                  ": the options that the run began with and those given now do "
                                  "not go together: " +
                                  parsed.text);
+  // What was saved has not been given now: only a person's own words count as that.
   parsed.options->arguments = options.arguments;
   parsed.options->given = options.given;
   return std::move(*parsed.options);
 }
 
+/// In the order of names. A run may be made longer or shorter: that is no difference.
 std::vector<std::string> differences(const Decisions &before, const Decisions &now) {
   std::vector<std::string> result;
   Decisions all = before;

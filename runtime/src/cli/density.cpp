@@ -16,6 +16,7 @@ namespace trainrt::run {
 
 namespace {
 
+/// 0 of nothing, rather than NaN, which JSON lacks.
 double densityOf(const DensityRecord &record) {
   return record.total ? double(record.valid) / double(record.total) : 0;
 }
@@ -41,6 +42,7 @@ std::string padOf(const DensityRecord &record) {
   return record.mask.empty() ? std::to_string(record.pad) : "mask";
 }
 
+/// Without the brace at the end: callers add fields of their own.
 std::string jsonHead(const char *event, const DensityRecord &record) {
   return std::string("{\"event\":\"") + event + "\",\"step\":" + std::to_string(record.step) +
          ",\"role\":\"" + (record.isLabel ? "label" : "embed") +
@@ -61,6 +63,8 @@ std::string joined(const std::vector<int64_t> &numbers, const char *separator) {
 
 } // namespace
 
+/// Tabs, widths and words are those of ONNX Runtime: programs that read its tables read these.
+/// Cells are filled up, never cut.
 std::string densityTable(const std::vector<DensityRecord> &records, int64_t steps) {
   std::string text = ">>>Valid token/label density (e.g. valid/total) in passing " +
                      std::to_string(steps) + " steps:\n";
@@ -120,6 +124,7 @@ void DensityLog::attach(trainrt_session_options &settings) {
 
 std::vector<DensityRecord> DensityLog::take() { return std::exchange(coming, {}); }
 
+/// An input may be label and embedding, or have several paddings: all three name a total.
 std::string DensityLog::add(std::vector<DensityRecord> step) {
   // Few inputs have counts: a search through all is cheap, and the order of the first step stays.
   for (DensityRecord &record : step) {
@@ -144,6 +149,7 @@ std::string DensityLog::add(std::vector<DensityRecord> step) {
   return ++untoldSteps == every ? flush() : "";
 }
 
+/// Afterwards nothing is untold.
 std::string DensityLog::flush() {
   std::string text;
   if (json)
@@ -188,6 +194,7 @@ std::string DensityLog::summary() const {
   return text + "<<<\n";
 }
 
+/// The last steps may be fewer than --density says; they come first.
 std::string DensityLog::finish() { return flush() + summary(); }
 
 } // namespace trainrt::run

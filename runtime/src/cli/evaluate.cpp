@@ -40,6 +40,7 @@ void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
   }
 }
 
+/// Only packages of one batch size leave rows out: others have a smaller batch at the end.
 void warnAboutRest(const Dataset &data, Reporter &reporter) {
   if (int64_t rest = data.rows() % data.batchSize(); data.staticBatch() && rest)
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
@@ -82,6 +83,7 @@ std::vector<char> joined(const Collected &output) {
 }
 
 /// What --outputs selects, or all outputs of an evaluation but the loss.
+/// In the order of --outputs, else in the package's. Never empty. Pointers are into `package`.
 std::vector<Collected> chooseOutputs(const Options &options, const Package &package) {
   std::vector<Collected> chosen;
   auto add = [&](const trainrt_tensor_info &info) {
@@ -115,6 +117,7 @@ std::vector<Collected> chooseOutputs(const Options &options, const Package &pack
 }
 
 /// What the loss of the batch that has just been evaluated is divided by, where that is known.
+/// Reads the session's outputs, so between an evaluation and the next call that makes others.
 std::optional<double> lossWeight(const Package &package, trainrt_session *session) {
   const char *name = package.info.loss_weight;
   if (!name)
@@ -131,6 +134,7 @@ std::optional<double> lossWeight(const Package &package, trainrt_session *sessio
   return double(value);
 }
 
+/// A single batch has its loss whatever it is divided by.
 EvalRecord::Weighting weighting(const Package &package, bool single) {
   if (!single && package.info.loss && !package.info.loss_is_mean)
     return EvalRecord::rowsOnly;
@@ -139,6 +143,8 @@ EvalRecord::Weighting weighting(const Package &package, bool single) {
 
 } // namespace
 
+/// The mean over all rows, as if they were one batch, where the weighting allows that. No step is
+/// under way. Told to the reporter before it returns.
 EvalRecord evaluate(const Package &package, trainrt_session *session, const Dataset &data,
                     Accuracy &accuracy, Reporter &reporter) {
   accuracy.restart();
@@ -175,6 +181,8 @@ EvalRecord evaluate(const Package &package, trainrt_session *session, const Data
   return record;
 }
 
+/// All values are kept until the last batch, and then written as one file: an interrupted run
+/// leaves none.
 void predict(const Options &options, const Package &package, trainrt_session *session,
              Reporter &reporter) {
   if (!package.info.can_eval)
@@ -218,6 +226,7 @@ void predict(const Options &options, const Package &package, trainrt_session *se
   });
 
   std::vector<trainrt_named_tensor> tensors;
+  // Pieces go as soon as they are joined: no more than one output is held twice.
   std::vector<std::vector<char>> values;
   for (Collected &output : outputs) {
     values.push_back(joined(output));

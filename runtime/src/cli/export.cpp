@@ -20,6 +20,8 @@ namespace {
 using Getter = trainrt_status (*)(const trainrt_session *, const char *, trainrt_tensor *,
                                   trainrt_error **);
 
+/// Parameters that have all of `flags`, in the package's order. Nothing is written where one of
+/// them cannot be had.
 void write(const Package &package, trainrt_session *session, const std::string &path, Getter get,
            uint32_t flags, const char *what, Reporter &reporter) {
   std::vector<trainrt_named_tensor> tensors;
@@ -37,6 +39,7 @@ void write(const Package &package, trainrt_session *session, const std::string &
 }
 
 /// How many modules of the package have adapters.
+/// 0 for a package without any.
 int64_t countAdapters(const Package &package) {
   std::optional<Lora> lora;
   const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
@@ -46,6 +49,7 @@ int64_t countAdapters(const Package &package) {
 }
 
 /// What --model and --outputs say; valid as long as these.
+/// Not to be copied: `given` points into `names`.
 class OnnxOptions {
 public:
   explicit OnnxOptions(const Options &options) : given(trainrt_onnx_options_default()) {
@@ -103,6 +107,7 @@ void exportAdapter(const Options &options, const Package &package, trainrt_sessi
 
 } // namespace
 
+/// Before the training: whatever of an export can fail by the package alone fails here.
 void checkExports(const Options &options, const Package &package) {
   const char *const option = options.exportsAdapter()
                                  ? "--export FOLDER (neither .onnx nor .safetensors)"
@@ -135,6 +140,8 @@ void loadAdapter(const Options &options, trainrt_session *session, Reporter &rep
   reporter.fact("adapter", options.adapter);
 }
 
+/// After the training. Values that are not finite are written nevertheless, and warned about: they
+/// are what the model has.
 void writeExports(const Options &options, const Package &package, trainrt_session *session,
                   Reporter &reporter) {
   if (options.exportsOnnx())
@@ -155,6 +162,7 @@ void writeExports(const Options &options, const Package &package, trainrt_sessio
       warnNotFinite(package, session, path, reporter);
 }
 
+/// Of the last `trainrt_gradients`. Frozen parameters have none.
 void exportGradients(const Package &package, trainrt_session *session, const std::string &path,
                      Reporter &reporter) {
   write(package, session, path, trainrt_session_gradient, TRAINRT_FLAG_TRAINABLE, "gradients",

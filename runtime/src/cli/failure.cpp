@@ -5,6 +5,8 @@
 
 namespace trainrt::run {
 
+/// What is left over is about files, data or options, which a person can change. An invalid
+/// argument is an error of this program, which has made the call.
 ExitCode exitCodeOf(trainrt_status status) {
   switch (status) {
   case TRAINRT_OK:
@@ -22,10 +24,12 @@ ExitCode exitCodeOf(trainrt_status status) {
   }
 }
 
+/// The name of the status where the library has said no more.
 std::string ErrorSlot::message(trainrt_status status) const {
   return error ? trainrt_error_message(error) : trainrt_status_name(status);
 }
 
+/// Returns for TRAINRT_OK alone. `context` comes in a line of its own.
 void ErrorSlot::check(trainrt_status status, const std::string &context) const {
   if (status == TRAINRT_OK)
     return;

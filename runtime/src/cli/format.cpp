@@ -11,6 +11,7 @@
 
 namespace trainrt::run {
 
+/// One part more than there are separators: an empty text is one empty part.
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (;;) {
@@ -31,6 +32,7 @@ std::string join(const std::vector<std::string> &parts, std::string_view separat
 
 namespace {
 
+/// All of the text has to be the number, without blanks or a plus. No locale changes that.
 template <typename T> std::optional<T> parse(std::string_view text) {
   T value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,6 +41,7 @@ template <typename T> std::optional<T> parse(std::string_view text) {
   return value;
 }
 
+/// The longest number has 309 digits before the point; callers ask for few behind it.
 template <typename... Args> std::string print(double value, Args... args) {
   char buffer[512];
   auto result = std::to_chars(buffer, buffer + sizeof buffer, value, args...);
@@ -52,6 +55,7 @@ std::optional<double> parseNumber(std::string_view text) { return parse<double>(
 
 std::string shortest(double value) { return print(value); }
 
+/// As many digits as bring back the same f32 where it is one, else the same double.
 std::string precise(double value) {
   return print(value, std::chars_format::general, double(float(value)) == value ? 9 : 17);
 }
@@ -60,6 +64,7 @@ std::string fixed(double value, int digits) {
   return print(value, std::chars_format::fixed, digits);
 }
 
+/// JSON has no NaN and no infinities: they are null, and named beside it.
 std::string jsonLoss(const char *key, double value) {
   std::string start = ",\"" + std::string(key) + "\":";
   if (std::isfinite(value))
@@ -76,6 +81,8 @@ std::string jsonString(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', isActive, nlohmann::json::error_handler_t::replace);
 }
 
+/// Both handlers agree exactly where no byte is wrong: one leaves such bytes out, the other puts a
+/// sign there.
 bool isUtf8(std::string_view text) {
   auto dump = [&](nlohmann::json::error_handler_t handler) {
     return nlohmann::json(text).dump(-1, ' ', false, handler);
@@ -84,6 +91,7 @@ bool isUtf8(std::string_view text) {
          dump(nlohmann::json::error_handler_t::replace);
 }
 
+/// A group of three needs a digit before it; the minus is none.
 std::string grouped(int64_t value) {
   std::string digits = std::to_string(value);
   for (size_t at = digits.size(); at > size_t(value < 0 ? 4 : 3);) {
@@ -93,6 +101,7 @@ std::string grouped(int64_t value) {
   return digits;
 }
 
+/// Powers of 1024. What is beyond TiB stays in TiB.
 std::string byteSize(uint64_t bytes) {
   const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = double(bytes);
@@ -104,6 +113,8 @@ std::string byteSize(uint64_t bytes) {
   return fixed(value, unit ? 1 : 0) + " " + units[unit];
 }
 
+/// Rounded up, so that what is left is never told as 0 too early. NaN, negative or absurd: not
+/// known.
 std::string duration(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9)
     return "?";

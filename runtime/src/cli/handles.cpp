@@ -7,11 +7,14 @@
 
 namespace trainrt::run {
 
+/// Reads all descriptions at once. With a key, the package is refused unless it is signed with
+/// that.
 Package::Package(const std::string &path, const std::string &key) : path(path) {
   ErrorSlot error;
   trainrt_package *opened = nullptr;
   error.check(key.empty() ? trainrt_package_open(path.c_str(), &opened, error)
                           : trainrt_package_open_signed(path.c_str(), key.c_str(), &opened, error));
+  // Owned before anything below can throw.
   handle.reset(opened);
   info = trainrt_package_info_default();
   error.check(trainrt_package_get_info(opened, &info, error));
@@ -19,6 +22,7 @@ Package::Package(const std::string &path, const std::string &key) : path(path) {
     symbols.emplace_back();
     error.check(trainrt_package_symbol(opened, i, &symbols.back(), error));
   }
+  // Indices are those of the package: `trainrt_package_find` gives the same.
   auto read = [&](trainrt_kind kind, std::vector<trainrt_tensor_info> &into) {
     for (size_t i = 0, end = trainrt_package_tensor_count(opened, kind); i < end; ++i) {
       into.push_back(trainrt_tensor_info_default());
@@ -78,6 +82,8 @@ const char *numpyName(trainrt_dtype dtype) {
   }
 }
 
+/// By types alone, for all of their values. Integers are never taken for reals, nor the other way:
+/// what was meant as an index stays one.
 bool isLossless(trainrt_dtype from, trainrt_dtype to) {
   if (from == to)
     return true;

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t unbounded = std::numeric_limits<int64_t>::max();
 
+/// The largest integer stands for no upper bound; JSON has null for it.
 std::string range(const trainrt_symbol &symbol) {
   std::string text = symbol.max == symbol.min ? std::to_string(symbol.min)
                      : symbol.max == unbounded
@@ -43,14 +44,17 @@ std::string use(const trainrt_tensor_info &tensor) {
   return train == eval ? "" : train ? "training only" : "evaluation only";
 }
 
+/// Where initial values come from; "" where the package has none for it.
 std::string weights(const trainrt_tensor_info &tensor) {
   if (tensor.flags & TRAINRT_FLAG_EMBEDDED)
     return "the package";
   return tensor.weights_file ? tensor.weights_file : "";
 }
 
+/// NaN is what the package cannot be told.
 std::string hyper(double value) { return std::isnan(value) ? "null" : shortest(value); }
 
+/// One object in one line, its keys in the order of this code. For one use.
 class Json {
 public:
   explicit Json(const Package &package) : package(package) {}
@@ -87,6 +91,7 @@ public:
   }
 
 private:
+  /// `text` is never empty here: it begins with the brace.
   void raw(const char *key, const std::string &value) {
     text += (text.back() == '{' ? "\"" : ",\"") + std::string(key) + "\":" + value;
   }
@@ -116,6 +121,7 @@ std::string line(const std::string &name, const std::string &value) {
   return name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + shown(value) + "\n";
 }
 
+/// Widths are those of the escaped names, which is what is shown.
 std::string tensorLines(const std::string &name, const std::vector<trainrt_tensor_info> &list,
                         const std::function<std::string(const trainrt_tensor_info &)> &remark) {
   std::string text = line(name, grouped(int64_t(list.size())));
@@ -142,6 +148,7 @@ struct Stored {
   std::vector<int64_t> shape;
 };
 
+/// Plain parameters are left out.
 std::map<std::string, Stored> storedOf(const Package &package) {
   std::map<std::string, Stored> result;
   const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
@@ -160,6 +167,8 @@ std::map<std::string, Stored> storedOf(const Package &package) {
 
 } // namespace
 
+/// As the model has them: quantized ones by the values that they stand for, and their statistics
+/// not at all. All is -1 where a shape has a size that the package does not fix.
 ParameterCount countParameters(const Package &package) {
   ParameterCount count;
   const std::map<std::string, Stored> all = storedOf(package);

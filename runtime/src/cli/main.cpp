@@ -32,6 +32,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// One run of the program: what its options ask for, one thing after the other.
+/// Members are made in the order in which they refer to each other, and go in the reverse one: the
+/// order of batches before the data, the session before what it calls.
 class Run {
 public:
   Run(Options given, const RankPlace &place, trainrt_ranks *ranks)
@@ -74,6 +76,7 @@ private:
   std::unique_ptr<BatchOrder> order;
 };
 
+/// From the end of the part before, so that all parts add up to the run.
 void Run::timed(const std::string &what) {
   const Clock::time_point now = Clock::now();
   reporter->debug(what + " took " +
@@ -81,6 +84,7 @@ void Run::timed(const std::string &what) {
   last = now;
 }
 
+/// Nobody would see that it got lost, so a full disk or a closed pipe is an error here.
 void Run::printInfo() {
   const std::string text = packageInfo(package, options.json);
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
@@ -97,6 +101,8 @@ void Run::prepareOutputs() {
     memory.emplace(options.ownRank, options.json);
 }
 
+/// May be called twice. The first session is freed before the second one is made: both may not fit
+/// into a device's memory, and one claims the folder of checkpoints.
 void Run::makeSession() {
   const bool told = session.has_value();
   session.reset(); // and what it has taken
@@ -107,12 +113,15 @@ void Run::makeSession() {
   timed("making the session");
 }
 
+/// Needs no session, so that without --resume data that does not fit is found before
+/// weights are read.
 void Run::openData() {
   if (training) {
     checkTrainable(options, package);
     if (options.tune)
       checkTunable(options, package);
     Dataset::Reading reading = readingOf(options);
+    // Evaluations read the same windows every time.
     reading.windows.random = options.shuffle;
     reading.extraArray = options.complexity;
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
@@ -133,6 +142,8 @@ void Run::openData() {
   }
 }
 
+/// Needs the session: for the memory that is free beside it, and for its seed, which a checkpoint
+/// may have set.
 void Run::planBatches() {
   if (training) {
     const MicroBatches micro = options.dumpGradients.empty() ? MicroBatches(options.microBatches())
@@ -146,12 +157,14 @@ void Run::planBatches() {
     timed("planning the batches");
   }
   if (evalData) {
+    // 0 micro-batches: nothing is trained.
     chooseBatch(package, session->get(), *evalData, 0);
     requireMemory(package, session->get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
                   *reporter);
   }
 }
 
+/// After a checkpoint was loaded: it says up to which step earlier lines stay.
 void Run::openLogs() {
   const int64_t done = session->resumed ? trainrt_session_step(session->get()) : 0;
   if (!options.logDir.empty()) {
@@ -165,6 +178,8 @@ void Run::openLogs() {
   reporter->add(*page);
 }
 
+/// Failures are told on the page, too, and go on. Other exceptions are errors of this program and
+/// get no page.
 void Run::trainLogged() {
   auto write = [&](const std::string &how) {
     trainrt_memory held = trainrt_memory_default();
@@ -210,6 +225,8 @@ void Run::tellTotals() {
   }
 }
 
+/// The order of a run. Options, package, data and memory are
+/// looked at before the first step.
 void Run::perform() {
   if (options.info)
     return printInfo();
@@ -262,6 +279,7 @@ void Run::perform() {
     throw Failure(exitInput, lost);
 }
 
+/// Standard output first, so that both streams come in order on one terminal.
 int fail(int code, const std::string &message) {
   std::fflush(stdout);
   std::fprintf(stderr, "trainc-run: error: %s\n", shownLines(message).c_str());
@@ -272,6 +290,7 @@ int fail(int code, const std::string &message) {
 int runRank(Options options) {
   const RankPlace place =
       options.data.empty() || options.info || options.tune ? RankPlace() : findPlace(options);
+  // Outlives the run, and with it the session that exchanges by it.
   JoinedRanks joined;
   try {
     if (!place.isAlone())
@@ -282,6 +301,7 @@ int runRank(Options options) {
   } catch (const Failure &failure) {
     if (!joined.get())
       throw;
+    // A failure that all ranks have needs no telling; any other would leave them waiting.
     if (!failure.isShared)
       joined.fail(failure.what());
     // Rank 0 tells what it gets to know of the others.
@@ -305,12 +325,14 @@ int runMain(int argc, char **argv) {
       std::fputs(parsed.text.c_str(), parsed.exitCode ? stderr : stdout);
       return parsed.exitCode;
     }
+    // This process only starts the ranks: it opens neither package nor data.
     if (parsed.options->ranks)
       return launchRanks(*parsed.options);
     catchSignals();
     return runRank(std::move(*parsed.options));
   } catch (const Failure &failure) {
     return fail(failure.code, failure.what());
+    // Of this program itself; what the library lacks is a Failure.
   } catch (const std::bad_alloc &) {
     return fail(exitResources, "out of memory");
   } catch (const std::exception &error) {

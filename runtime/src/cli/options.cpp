@@ -33,6 +33,8 @@ Examples:
 )";
 
 /// Accepts whole numbers from `least` to `most`.
+/// Looks at the text before CLI11 converts it, so that all ranges are told in the same words. The
+/// text stays as it is.
 CLI::Validator integer(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
   return CLI::Validator(
       [=](std::string &text) -> std::string {
@@ -51,6 +53,7 @@ CLI::Validator nonNegative() {
   return CLI::Validator(
       [](std::string &text) -> std::string {
         std::optional<double> value = parseNumber(text);
+        // What an f32 cannot hold is refused, too. NaN is no number of at least 0.
         if (value && std::isfinite(float(*value)) && *value >= 0)
           return {};
         return "'" + text + "' is not a number of at least 0";
@@ -59,6 +62,8 @@ CLI::Validator nonNegative() {
 }
 
 /// The command line: its options by groups, and what their texts mean.
+/// `app` keeps references to members of `o` and to the texts below, so an object stays where it is
+/// made, and parses once.
 class CommandLine {
 public:
   CommandLine();
@@ -100,6 +105,7 @@ CommandLine::CommandLine() {
   app.formatter(std::make_shared<HelpFormatter>(kHead));
   app.get_help_ptr()->group("Help");
   app.add_option("PACKAGE", o.package, "the compiled model, a .tpk file")->required();
+  // The upper half is the major version, the lower one the minor.
   const std::string version =
       std::to_string(trainrt_version() >> 16) + "." + std::to_string(trainrt_version() & 0xffff);
   app.set_version_flag("--version", "trainc-run, runtime " + version)->group("Help");
@@ -184,6 +190,8 @@ void CommandLine::addData() {
 
 void CommandLine::addSamples() {
   group = "Data";
+  // In braces is the value of the flag alone; a number comes behind "=" only, so that no argument
+  // behind the flag is taken for it.
   groupByLength =
       numbered("--group-by-length{0}", 0,
                "batches of rows of similar length, sorted N rows at a time (default: 50 "
@@ -483,6 +491,7 @@ void CommandLine::addInspection() {
       ->group(group);
 }
 
+/// Asked after CLI11 has failed: `remaining` is then what nothing has taken.
 std::string CommandLine::nearest() const {
   std::string text;
   for (const std::string &argument : app.remaining()) {
@@ -490,6 +499,7 @@ std::string CommandLine::nearest() const {
       continue;
     const std::string name = argument.substr(2, argument.find('=') - 2);
     std::string best;
+    // Where more than half of the letters differ nobody has meant that name.
     size_t least = name.size() / 2 + 1;
     for (const CLI::Option *option : app.get_options())
       for (const std::string &other : option->get_lnames())
@@ -503,6 +513,8 @@ std::string CommandLine::nearest() const {
   return text;
 }
 
+/// CLI11 has taken all arguments. Only values of types that it does not know are read here; the
+/// first one that is wrong ends it.
 std::string CommandLine::convert() {
   if (!init.empty()) {
     std::optional<double> std;
@@ -521,6 +533,7 @@ std::string CommandLine::convert() {
   }
   if (!peakFlops.empty()) {
     const std::optional<double> value = parseNumber(peakFlops);
+    // Measuring needs a device: the number comes later.
     o.measurePeak = peakFlops == "measure";
     if (!o.measurePeak && (!value || !std::isfinite(*value) || *value <= 0))
       return "--peak-flops '" + peakFlops + "' is neither a number above 0 nor `measure`";
@@ -548,6 +561,8 @@ ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",
                          2};
   };
+  // As given: ranks are started with them, checkpoints add what they have saved, and pages show
+  // them.
   o.arguments = arguments;
   try {
     std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
@@ -564,6 +579,7 @@ ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
   }
   for (const CLI::Option *option : app.get_options()) {
     if (option->count() && !option->get_lnames().empty())
+      // PACKAGE has no long name. Conflicts ask for these, so they come first.
       o.given.insert("--" + option->get_lnames().front());
     // "$FOLDER" where nothing has set it: as if the option was not there.
     for (const std::string &value : option->results())
@@ -579,10 +595,13 @@ ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
 
 } // namespace
 
+/// Called again by a run that continues, with more arguments: nothing stays of an earlier call.
 ParsedOptions parseOptions(std::vector<std::string> arguments) {
   return CommandLine().parse(std::move(arguments));
 }
 
+/// What has an extension is a file that is not known, unless it is a folder already. A slash at the
+/// end leaves no extension.
 bool Options::exportsAdapter() const {
   const std::filesystem::path path(exportPath);
   std::error_code ignored;

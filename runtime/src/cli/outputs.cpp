@@ -26,12 +26,14 @@ struct Named {
   std::string what, path;
 };
 
+/// To make a file there, a process has to write into the folder and to enter it.
 void requireWritable(const std::filesystem::path &folder, const std::string &path) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw Failure(exitInput, "cannot create '" + path + "': '" + folder.string() +
                                  "': " + std::strerror(errno));
 }
 
+/// A file that is there is replaced. Anything else of that name is not: a folder, a device, a pipe.
 void checkOutputFile(const std::string &path) {
   std::error_code error;
   std::filesystem::path target(path);
@@ -43,6 +45,7 @@ void checkOutputFile(const std::string &path) {
   requireWritable(target.has_parent_path() ? target.parent_path() : ".", path);
 }
 
+/// The folder may be made later, with those above it: the nearest one that is there decides.
 void checkOutputFolder(const std::string &path) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(path, error);
@@ -56,6 +59,8 @@ void checkOutputFolder(const std::string &path) {
 }
 
 /// The files that a checkpoint's index names, in quotes.
+/// `into` is not empty: the index itself is in it. Taken by its quotes, since a name too many only
+/// keeps an output away from that file; the reader of weights checks the form.
 void addParts(const std::string &index, std::vector<Named> &into) {
   std::ifstream file(index);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -78,6 +83,7 @@ void addFolder(const char *what, const std::string &folder, std::vector<Named> &
       into.push_back({what, it->path().string()});
 }
 
+/// All files that are read at any time of the run: many are mapped, and would change under it.
 std::vector<Named> inputsOf(const Options &options, const Package &package) {
   // A tuned package holds all that it is made of: it may take that one's place.
   std::vector<Named> inputs;
@@ -118,6 +124,7 @@ std::vector<Named> inputsOf(const Options &options, const Package &package) {
   return inputs;
 }
 
+/// All files but those of checkpoints and logs, which have folders of their own.
 std::vector<Named> outputsOf(const Options &options) {
   std::vector<Named> outputs;
   if (options.exportsAdapter())
@@ -140,6 +147,7 @@ std::vector<Named> outputsOf(const Options &options) {
 }
 
 /// Whether both names are one file, which need not be there.
+/// By the file where both are there, which sees through links; else by the path.
 bool areSame(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::equivalent(a, b, error))
@@ -150,6 +158,8 @@ bool areSame(const std::string &a, const std::string &b) {
 
 } // namespace
 
+/// Writes nothing. Before the data is read, so that hours of training do not end at a file that
+/// cannot be made.
 void checkOutputs(const Options &options, const Package &package) {
   const std::vector<Named> inputs = inputsOf(options, package), outputs = outputsOf(options);
   for (const Named &output : outputs) {

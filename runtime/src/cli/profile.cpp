@@ -26,6 +26,7 @@ std::string cell(const std::string &text, size_t width, bool left = false) {
 
 } // namespace
 
+/// The session keeps a pointer to this object, which outlives it.
 void Profile::attach(trainrt_session_options &settings) {
   settings.command_user = this;
   settings.command_done = [](void *user, const trainrt_command *command) {
@@ -35,6 +36,8 @@ void Profile::attach(trainrt_session_options &settings) {
 
 void Profile::add(const trainrt_command &command) {
   Entry &entry = entries[{command.function, command.index}];
+  // All runs of a command have the same name, nodes and bytes; texts are copied, as they are the
+  // session's.
   if (entry.milliseconds.empty()) {
     entry.name = command.name;
     entry.nodes.assign(command.nodes, command.nodes + command.node_count);
@@ -44,6 +47,8 @@ void Profile::add(const trainrt_command &command) {
   entry.lastStart = command.start_milliseconds;
 }
 
+/// There is one run at least, since an entry is made with it. Of few runs the last one counts, even
+/// if it is warm-up.
 double Profile::Entry::median() const {
   std::vector<double> values(milliseconds.begin() +
                                  std::ptrdiff_t(std::min(warmUp, milliseconds.size() - 1)),
@@ -53,10 +58,13 @@ double Profile::Entry::median() const {
   return *middle;
 }
 
+/// What part of a copy's speed the bytes have; 0 where one of both is not known.
 double Profile::ofCopy(double bytes, double milliseconds) const {
   return milliseconds > 0 && copySpeed > 0 ? bytes / (milliseconds * 1e-3) / copySpeed : 0;
 }
 
+/// The last run of each command, in microseconds. A function is a thread of the
+/// picture: its commands run one after the other.
 std::string Profile::trace() const {
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   std::map<std::string, int> threads;
@@ -83,6 +91,8 @@ std::string Profile::trace() const {
   return text + "\n]}\n";
 }
 
+/// In the order of functions and their commands, so that files of two runs can be compared line by
+/// line.
 void Profile::write(const std::string &path) const {
   std::string text;
   for (const auto &[key, entry] : entries) {
@@ -101,6 +111,8 @@ void Profile::write(const std::string &path) const {
       throw Failure(exitInput, status.message());
 }
 
+/// Commands of one name are one line of a function: medians are added, as all of them run in one
+/// call.
 std::string Profile::table() const {
   struct Line {
     std::string function, name;
@@ -130,6 +142,7 @@ std::string Profile::table() const {
     functionWidth = std::max(functionWidth, line.function.size() + 2);
     width = std::max(width, line.name.size());
   }
+  // The slowest first. Names decide between equals, so that the order is always the same.
   std::sort(sorted.begin(), sorted.end(), [](const Line *a, const Line *b) {
     return std::tie(b->ms, a->function, a->name) < std::tie(a->ms, b->function, b->name);
   });

@@ -21,6 +21,7 @@ namespace trainrt::run {
 namespace {
 
 /// False, with errno set, where the text got lost.
+/// Flushed at once: what a run has told is seen, even if it is killed.
 bool print(FILE *to, const std::string &text) {
   bool written = std::fwrite(text.data(), 1, text.size(), to) == text.size();
   return std::fflush(to) == 0 && written;
@@ -36,6 +37,7 @@ public:
   void warning(const std::string &text) override {
     if (settings.warningsAsErrors) {
       end();
+      // The bar is left behind, so the error stands in a line of its own.
       throw Failure(exitInput, text + " (a warning, which --warnings-as-errors makes an error)");
     }
     if (!shows(LogLevel::warning))
@@ -43,6 +45,7 @@ public:
     say("trainc-run: warning: " + text);
     tell("warning", text);
   }
+  // A notice is no reason for --warnings-as-errors. Programs get it as a warning.
   void notice(const std::string &text) override {
     if (!shows(LogLevel::info))
       return;
@@ -61,6 +64,8 @@ protected:
   /// The same for programs.
   virtual void tell(const char *, const std::string &) {}
   void output(const std::string &text) {
+    // The first reason stays. The run asks for it between steps and ends in order: a throw in here
+    // would leave a step half told.
     if (!print(stdout, text) && reason.empty())
       reason = std::string("cannot write the log to standard output: ") + std::strerror(errno);
   }
@@ -70,6 +75,7 @@ private:
   std::string reason;
 };
 
+/// Each record is one line, an object. What is not known is null.
 class JsonReporter : public OutputReporter {
 public:
   using OutputReporter::OutputReporter;
@@ -139,6 +145,8 @@ private:
   }
 };
 
+/// Results (evaluations, tables) go to standard output, progress to standard error. The bar is the
+/// last line of the terminal; what writes another one removes it first.
 class TextReporter : public OutputReporter {
 public:
   using Clock = std::chrono::steady_clock;
@@ -160,10 +168,12 @@ public:
   void show(const StepRecord &r) override {
     if (!shows(LogLevel::info))
       return;
+    // Of this run: one that goes on begins at 0 %.
     int64_t done = r.step - firstStep + 1, all = lastStep - firstStep + 1;
     double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
     // The mean of the recent steps: the first ones are slower, and machines change.
     smoothed = done == 1 ? r.samplesPerSecond : 0.9 * smoothed + 0.1 * r.samplesPerSecond;
+    // All steps so far count the same, evaluations and checkpoints between them included.
     double left = done > 0 ? elapsed / double(done) * double(all - done) : 0;
     double part = all > 0 ? std::clamp(double(done) / double(all), 0.0, 1.0) : 1;
     std::string text = "step " + std::to_string(r.step) + "/" + std::to_string(lastStep);
@@ -176,6 +186,7 @@ public:
         (done < all ? "ETA " + duration(left)
                     : "in " + (elapsed < 60 ? fixed(elapsed, 1) + " s" : duration(elapsed)));
     if (terminal && !shows(LogLevel::debug)) {
+      // The last step is always drawn, so the bar ends at 100 %.
       if (done < all && Clock::now() - drawn < std::chrono::milliseconds(100))
         return;
       drawn = Clock::now();
@@ -188,6 +199,7 @@ public:
       barShown = true;
       return;
     }
+    // Steps may jump over several tenths: the next one counts from here.
     int64_t tenth = int64_t(part * 10);
     if (shows(LogLevel::debug) || done == 1 || tenth >= nextTenth || done == all) {
       nextTenth = tenth + 1;
@@ -258,6 +270,7 @@ private:
     std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
     return buffer;
   }
+  // The next step draws it again.
   void clear() {
     if (barShown)
       print(stderr, "\r\x1b[K");
@@ -277,6 +290,7 @@ private:
 
 } // namespace
 
+/// Once: both write to the process's own streams.
 std::unique_ptr<Reporter> makeReporter(const ReporterSettings &settings) {
   if (settings.json)
     return std::make_unique<JsonReporter>(settings);

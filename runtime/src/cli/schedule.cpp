@@ -11,6 +11,8 @@
 
 namespace trainrt::run {
 
+/// The kind comes first, then the others in any order; of one that is given twice the last counts.
+/// Sets `error` where the result is nullopt.
 std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string &error) {
   LrSchedule schedule;
   bool first = true;
@@ -29,11 +31,13 @@ std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string
       }
       continue;
     }
+    // Without "=" the value is empty, which is no number: the error names the key.
     size_t equals = part.find('=');
     std::string key = part.substr(0, equals);
     std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
     if (key == "warmup" || key == "total") {
       std::optional<int64_t> number = parseInteger(value);
+      // A warm-up may be 0 steps, a total is one at least.
       if (!number || *number < (key == "total")) {
         error = key + "='" + value + "' is not a number of steps";
         return std::nullopt;
@@ -54,6 +58,7 @@ std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string
       return std::nullopt;
     }
   }
+  // A total that is not given is the run's last step, which may be shorter; `at` copes with that.
   if (schedule.total && schedule.warmup > *schedule.total) {
     error = "warmup is longer than total";
     return std::nullopt;
@@ -61,12 +66,15 @@ std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string
   return schedule;
 }
 
+/// The step behind the warm-up has the base rate, the one behind the total has `min`, and so have
+/// all later ones. A function of the step alone, so a run that goes on needs no state of it.
 double LrSchedule::at(int64_t step, double base) const {
   assert(step >= 1 && (kind == Kind::constant || total) && "steps are numbered from 1");
   if (step <= warmup)
     return base * double(step) / double(warmup);
   if (kind == Kind::constant)
     return base;
+  // At least one step, where the warm-up takes all.
   double length = double(std::max<int64_t>(1, total.value_or(0) - warmup));
   double p = std::clamp(double(step - 1 - warmup) / length, 0.0, 1.0);
   if (kind == Kind::linear)
@@ -82,6 +90,7 @@ std::string nameOf(LrSchedule::Kind kind) {
 }
 } // namespace
 
+/// What `parse` reads as the same schedule. A constant one ends nowhere, so its total is left out.
 std::string LrSchedule::option() const {
   std::string result = nameOf(kind);
   if (warmup)

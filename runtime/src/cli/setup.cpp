@@ -14,6 +14,8 @@
 
 namespace trainrt::run {
 
+/// The position counts rows in the file's order, and batches of a plan; the key says which. Numbers
+/// of `watch` are finite: only such are kept.
 std::string DataState::toJson() const {
   nlohmann::json json{{"epoch", position.epoch},
                       {plan.empty() ? "row" : "batch", position.index},
@@ -42,6 +44,7 @@ std::string DataState::toJson() const {
 }
 
 /// nullopt where the object lacks something.
+/// What was best is not worth ending a run for: pairs of `kept` that are damaged are left out.
 static std::optional<WatchState> readWatch(const nlohmann::json &json) {
   WatchState state;
   auto number = [&](const char *key, int64_t &into) {
@@ -65,6 +68,8 @@ static std::optional<WatchState> readWatch(const nlohmann::json &json) {
   return state;
 }
 
+/// nullopt for what has not all numbers, or a negative one. A run then takes the state of the model
+/// from the checkpoint, and data from its beginning.
 std::optional<DataState> DataState::fromJson(const std::string &text) {
   const auto json = parseJson<nlohmann::json>(text);
   if (!json.is_object())
@@ -81,6 +86,8 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
     auto at = json.find(key);
     return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
   };
+  // Before the position, whose key depends on it. These may be missing: older checkpoints lack
+  // some.
   state.plan = string("plan");
   state.planOptions = string("plan_options");
   state.dataHash = string("data");
@@ -100,6 +107,8 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
   return state;
 }
 
+/// A folder that is not there has no checkpoints. Only names of the form step-N are touched. The
+/// rest comes in no order.
 std::vector<int64_t> removeCheckpoints(const std::string &folder,
                                        const std::function<bool(int64_t step)> &isRemoved) {
   namespace fs = std::filesystem;
@@ -118,6 +127,8 @@ std::vector<int64_t> removeCheckpoints(const std::string &folder,
   return rest;
 }
 
+/// Before the first step. A run that goes on removes the best ones behind its checkpoint: those
+/// steps are made again. With --overwrite another run's stay until the first of this run is whole.
 void claimBest(const Options &options, trainrt_session *session) {
   const std::string folder = options.save + "/best";
   const int64_t done = trainrt_session_step(session);
@@ -129,6 +140,9 @@ void claimBest(const Options &options, trainrt_session *session) {
                                       "folder, or remove them with --overwrite");
 }
 
+/// In this order: the session, its checkpoint, the claim of the folder. The claim allows what was
+/// loaded from there, so it cannot come first. `ranks`, `profile`, `density` and `memory` outlive
+/// the session.
 Session openSession(const Options &options, const Package &package, bool inference,
                     trainrt_ranks *ranks, Profile *profile, DensityLog *density, MemoryLog *memory,
                     bool told, Reporter &reporter) {
@@ -141,6 +155,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.check_numerics = options.checkNumerics;
   settings.no_variants = !options.variants;
   settings.any_model = options.anyModel;
+  // Ranks share out training steps; an evaluation has none.
   settings.emulate_world = inference ? 0 : int32_t(options.emulateWorld);
   settings.ranks = ranks;
   if (profile)
@@ -172,7 +187,9 @@ Session openSession(const Options &options, const Package &package, bool inferen
       error.check(status);
     }
   }
+  // From here on it is freed, whatever throws below.
   session.handle.reset(created);
+  // The second session of a run would say all of it once more.
   auto warn = [&] {
     if (!told)
       reportWarnings(created, reporter);
@@ -181,6 +198,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
   if (profile) {
     double speed = 0;
     ErrorSlot error;
+    // Before there are steps, so that none is disturbed.
     error.check(trainrt_session_copy_speed(created, &speed, error));
     profile->setCopySpeed(speed);
   }
@@ -208,6 +226,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
   return session;
 }
 
+/// A line is one warning; empty ones are none.
 void reportWarnings(trainrt_session *session, Reporter &reporter) {
   const char *text = trainrt_session_warnings(session);
   if (!text || !*text)
@@ -222,6 +241,8 @@ namespace {
 std::atomic<int> signalSeen{0};
 static_assert(std::atomic<int>::is_always_lock_free, "needed within a signal handler");
 
+/// Nothing but an atomic store and `signal`, which handlers may call. The second signal then ends
+/// the process, for a step that does not come to its end.
 extern "C" void onSignal(int signal) {
   signalSeen.store(signal);
   std::signal(signal, SIG_DFL);
@@ -241,6 +262,7 @@ extern "C" void onBusError(int signal, siginfo_t *info, void *) {
 
 } // namespace
 
+/// Once, before other threads are started: handlers are the process's.
 void catchSignals() {
   struct sigaction bus{};
   bus.sa_sigaction = onBusError;
@@ -254,6 +276,7 @@ void catchSignals() {
     std::signal(signal, SIG_IGN);
 }
 
+/// May be asked from any thread and as often as wanted: what was seen stays.
 const char *interruption() {
   switch (signalSeen.load()) {
   case SIGINT:

@@ -25,6 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// `values` is not empty. Of an even number it is the upper one of the two in the middle.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -57,6 +58,8 @@ public:
                   options.dumpGradients.empty() && options.profile.empty() &&
                   !options.checkNumerics),
         lag(runsAhead && options.microBatches() == 1) {
+    // The schedule's end is settled before it becomes a decision, and decisions before they are
+    // compared with those of a checkpoint.
     stepsGiven = firstStep = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     lastStep = countSteps();
@@ -69,6 +72,7 @@ public:
       peakFlops = options.peakFlops ? *options.peakFlops : measurePeak();
     if (options.tellsPeakShare() && !options.peakFlops && !std::isnan(peakFlops))
       reporter.fact("peak", billions(peakFlops) + ", measured by a matmul");
+    // Behind `resume`, which may have moved the order.
     position = order->position();
   }
 
@@ -83,6 +87,7 @@ private:
   int64_t countSteps() {
     if (options.steps)
       return *options.steps;
+    // Steps do not reach across epochs: the last one of each may have fewer micro-batches.
     auto steps = [&](int64_t epoch) {
       return (order->batches(epoch) + options.microBatches() - 1) / options.microBatches();
     };
@@ -174,6 +179,8 @@ private:
   bool othersEnd = false; ///< a rank wants no further step
 };
 
+/// Throws before anything has changed where the run cannot go on. What only differs is one warning
+/// with all of it; the order then begins at the checkpoint's position.
 void Trainer::resume(const DataState &state) {
   std::vector<std::string> changes;
   if (state.rows != data.rows())
@@ -181,6 +188,7 @@ void Trainer::resume(const DataState &state) {
                       std::to_string(data.rows()));
   else if (!state.dataHash.empty() && state.dataHash != dataHash)
     changes.push_back("the data's values have changed");
+  // The plan follows from data and options. It is told only where none of both explains it.
   const bool otherData = !changes.empty();
   Decisions before = state.decisions;
   if (before.empty()) { // a checkpoint that only tells these
@@ -200,6 +208,8 @@ void Trainer::resume(const DataState &state) {
                           ? "the lengths of the data's rows, or the seed, have changed"
                           : "the batches were made '" + state.planOptions + "' and are now '" +
                                 planOptions + "'");
+  // At the beginning of an epoch no row has been seen, and others do no harm. Within one, some rows
+  // would be trained twice and some not at all.
   const bool otherRows = otherData || state.plan != plan || state.shuffle != options.shuffle;
   if (otherRows && state.position.index)
     throw Failure(exitInput,
@@ -220,6 +230,8 @@ void Trainer::resume(const DataState &state) {
                      "; --lr-schedule gives it another one");
 }
 
+/// For a loader that begins where the session is. `steps` may be 0 or less: all are done already,
+/// and the loader gives none.
 StepLoader::Settings Trainer::loading() const {
   StepLoader::Settings settings;
   settings.session = session;
@@ -235,6 +247,7 @@ StepLoader::Settings Trainer::loading() const {
   return settings;
 }
 
+/// Of the next step. What the command line does not say stays NaN, which is the package's value.
 trainrt_step_options Trainer::stepOptions(double lr) const {
   trainrt_step_options settings = trainrt_step_options_default();
   settings.lr = lr;
@@ -252,15 +265,20 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
     settings.flags |= TRAINRT_STEP_CHECKED; // by the loader
   if (lag)
     settings.flags |= TRAINRT_STEP_LAG;
+  // A rank must not leave alone, the others would wait for it. It says so with a step, and all end
+  // behind that one.
   if (isRanked() && (interruption() || !reporter.lost().empty()))
     settings.flags |= TRAINRT_STEP_LAST;
   return settings;
 }
 
+/// Returns only for steps that were made and for those that are not finite; the caller decides on
+/// these.
 void Trainer::report(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, const Given &step) {
   const std::vector<Batch> &batches = step.data->batches;
   const size_t count = step.data->views.size();
+  // An error names what helps with it: the checkpoint to go on from, or the rows of the file.
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
     std::string context;
     const std::string message = error.message(status);
@@ -285,14 +303,19 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   const double ms =
       std::chrono::duration<double, std::milli>(now - std::max(step.start, reported)).count();
   reported = now;
+  // So times of steps add up to the time of the run and are never counted twice.
   stepMilliseconds.push_back(ms);
   peakBytes = result.peak_bytes;
+  // The rate is NaN where the model's own algorithm decides on it; then the session says what it
+  // was.
   reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
                  double(step.data->rows) / ms * 1000, result.peak_bytes, result.grad_norm,
                  step.data->tokens,
                  result.flops > 0 ? peakShare(result.flops / (ms / 1000)) : NAN});
 }
 
+/// Called once for each step, in the order of steps. `position` moves only here, behind steps that
+/// went well, so a checkpoint never claims rows whose step has failed.
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, Given step, StepLoader &loader) {
   report(status, error, result, step);
@@ -320,6 +343,7 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
                        : isWhole ? whyUnsaved()
                                  : wayBack(result.step - 1)));
   }
+  // Nothing reads the rows any more: the step's result is here.
   position = step.data->after;
   loader.recycle(std::move(step.data));
 }
@@ -332,6 +356,8 @@ std::string Trainer::whyUnsaved() const {
              : nothingSaved;
 }
 
+/// From the newest checkpoint of this run, else from the one that it began with, else from the
+/// beginning.
 std::string Trainer::wayBack(int64_t step) const {
   const std::string newest = savedAt >= 0 ? options.save : options.resume;
   if (step == 0)
@@ -342,12 +368,16 @@ std::string Trainer::wayBack(int64_t step) const {
          " makes that before it again";
 }
 
+/// With `lag` at most one step is under way, and its data is kept in `underway`: the device may
+/// still read from it. The result of a call is then that of the step before.
 void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
                    StepLoader &loader) {
   Given step{std::move(stepData), schedule.at(++stepsGiven, baseLr), start};
   trainrt_step_options settings = stepOptions(step.lr);
   trainrt_step_result result = trainrt_step_result_default();
   ErrorSlot ofStep;
+  // Data that the loader has found bad is not given to the session: the error of its check takes
+  // the place of the step's.
   const bool isGood = step.data->status == TRAINRT_OK;
   const ErrorSlot &error = isGood ? ofStep : step.data->error;
   trainrt_status status = step.data->status;
@@ -370,8 +400,10 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
       throw Failure(failure.code, failure.what(), /*isShared=*/true);
     }
   }
+  // The outcome belongs to this step.
   if (!lag)
     return settle(status, error, result, std::move(step), loader);
+  // `underway` is empty from here on, so that a failure below leaves no step that is settled twice.
   std::optional<Given> before = std::exchange(underway, std::nullopt);
   if (status == TRAINRT_OK) {
     underway = std::move(step);
@@ -391,6 +423,8 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
   settle(status, error, result, std::move(step), loader);
 }
 
+/// Afterwards no step is under way, and `position` and the session's state belong together. Needed
+/// before anything that reads the state: checkpoints, evaluations, the end.
 void Trainer::drain(StepLoader &loader) {
   if (!underway)
     return;
@@ -405,12 +439,14 @@ double Trainer::measurePeak() const {
   double speed = NAN;
   ErrorSlot error;
   const trainrt_status status = trainrt_session_matmul_speed(session, &speed, error);
+  // No error: the share of the peak is then left out.
   if (status == TRAINRT_UNSUPPORTED)
     return NAN;
   error.check(status);
   return speed;
 }
 
+/// NaN where the peak is not known: comparisons with NaN are false, so nothing is told or changed.
 double Trainer::peakShare(double speed) {
   if (!(speed > peakFlops))
     return speed / peakFlops;
@@ -430,6 +466,7 @@ double Trainer::peakShare(double speed) {
 void Trainer::checkPeak() {
   if (std::isnan(peakFlops) || options.peakFlops)
     return;
+  // A tenth more is taken for noise.
   const double again = measurePeak();
   reporter.fact("peak", billions(again) + ", measured again" +
                             (again > 1.1 * peakFlops
@@ -443,6 +480,8 @@ DataState Trainer::dataState(BatchOrder::Position position) const {
           plan,     planOptions, dataHash,         decisions,          watch.state()};
 }
 
+/// At most once after a step. No step is under way. An evaluation that lacks the metric ends the
+/// run before anything is decided by it.
 void Trainer::evaluateNow(bool decides) {
   if (!evalData || evaluatedAt == stepsDone())
     return;
@@ -457,8 +496,10 @@ void Trainer::evaluateNow(bool decides) {
 
 void Trainer::saveBest(const EvalRecord &record) {
   const std::string folder = options.save + "/best";
+  // Before the checkpoint is written, so that its state counts it among the best.
   watch.keep(record);
   ErrorSlot error;
+  // 0: the session removes none by age.
   error.check(trainrt_checkpoint_save(session, folder.c_str(), 0,
                                       dataState(position).toJson().c_str(), error));
   reportWarnings(session, reporter);
@@ -467,6 +508,8 @@ void Trainer::saveBest(const EvalRecord &record) {
   removeCheckpoints(folder, [&](int64_t step) { return !watch.keeps(step); });
 }
 
+/// `position` belongs to the session's state: a step under way is none of it. The end of a run may
+/// be where --save-every has just saved; that is not written again.
 void Trainer::save(BatchOrder::Position position) {
   if (options.save.empty() || savedAt == stepsDone())
     return;
@@ -475,6 +518,7 @@ void Trainer::save(BatchOrder::Position position) {
                                       uint32_t(options.keep.value_or(0)),
                                       dataState(position).toJson().c_str(), error));
   reportWarnings(session, reporter);
+  // Only now: a checkpoint that could not be written is not named as the last one.
   savedAt = stepsDone();
   reporter.note("saved " + options.save + "/step-" + std::to_string(savedAt));
 }
@@ -489,6 +533,7 @@ trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {
   return info;
 }
 
+/// Reasons are only added, at the end, so their number says which of them were told.
 void Trainer::noticeDeclined() {
   std::vector<std::string> declined;
   planInfo(declined);
@@ -497,6 +542,7 @@ void Trainer::noticeDeclined() {
 }
 
 void Trainer::summarize() {
+  // There have been steps. Those that run ahead have their host's time beside their own.
   SummaryRecord record{int64_t(stepMilliseconds.size()), median(stepMilliseconds),
                        runsAhead ? std::optional(median(hostMicroseconds)) : std::nullopt,
                        peakBytes};
@@ -509,13 +555,17 @@ void Trainer::summarize() {
 }
 
 std::string Trainer::run() {
+  // Rows that are taken at a time, by all shares of a sampler together.
   const int64_t shared = data.batchSize() * (plan.empty() ? 1 : options.world);
+  // With --steps the file's order goes on with rows of the next epoch, and none is left out.
   const bool drops = data.staticBatch() && options.dropTail.value_or(true);
   if (int64_t rest = data.rows() % shared; drops && rest && (!options.steps || !plan.empty()))
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
                      " rows of an epoch are left out: the package was compiled for batches of " +
                      std::to_string(data.batchSize()) +
                      " alone; export the model with a dynamic batch to use them");
+  // From here on the order is the loader's, maybe in another thread. What is behind the last known
+  // step is `position`.
   StepLoader loader(data, std::move(order), loading());
   const bool isDone =
       options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1);
@@ -529,10 +579,13 @@ std::string Trainer::run() {
     std::unique_ptr<StepData> next = loader.next();
     if (!next)
       break;
+    // With --steps the data repeats, and an epoch's end means nothing.
     const bool epochEnds = !options.steps && next->after.epoch != next->before.epoch;
     give(std::move(next), start, loader);
     const char *signal = interruption();
     const bool ends = isRanked() ? othersEnd : signal || !reporter.lost().empty();
+    // By what was given: of the last step the outcome may still be unknown, and the session's count
+    // with it.
     const bool saves = options.saveEvery && stepsGiven % *options.saveEvery == 0;
     const bool evaluates =
         evalData && ((options.evalEvery && stepsGiven % *options.evalEvery == 0) || epochEnds);
@@ -582,12 +635,14 @@ void Trainer::dumpGradients() {
   settings.epochs = position.epoch + 1;
   const Clock::time_point start = Clock::now();
   StepLoader loader(data, std::move(order), settings);
+  // There is no update: the session still counts as many steps as before.
   Given step{loader.next(), schedule.at(stepsDone() + 1, baseLr), start};
   trainrt_step_options stepSettings = stepOptions(step.lr);
   trainrt_step_result result = trainrt_step_result_default();
   ErrorSlot error;
   trainrt_status status = trainrt_gradients(session, step.data->views.data(),
                                             step.data->views.size(), &stepSettings, &result, error);
+  // As the step would be called that these gradients are of.
   result.step = stepsDone() + 1;
   reporter.begin(result.step, result.step);
   report(status, error, result, step);
@@ -605,6 +660,7 @@ void Trainer::dumpGradients() {
 
 } // namespace
 
+/// Needs the package alone. A hyperparameter that is NaN there cannot be set.
 void checkTrainable(const Options &options, const Package &package) {
   const trainrt_package_info &info = package.info;
   if (!info.can_train)
@@ -676,6 +732,7 @@ void introduce(const Options &options, const Package &package, const Session &se
     trainrt_memory plan = trainrt_memory_default();
     std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
     ErrorSlot error;
+    // Gradients that are kept need memory of their own, as they do for two micro-batches.
     uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;
     if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
                                trainrt_session_threads(session.get()), &plan, error) == TRAINRT_OK)
@@ -690,6 +747,8 @@ void introduce(const Options &options, const Package &package, const Session &se
   reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
 }
 
+/// All that is given outlives the call. Empty: the run came to its end; else why it ended earlier,
+/// in order.
 std::string train(const Options &options, const Package &package, const Session &session,
                   const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
                   DensityLog *density, MemoryLog *memory, Reporter &reporter) {

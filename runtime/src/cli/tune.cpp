@@ -13,6 +13,8 @@
 
 namespace trainrt::run {
 
+/// Before a session is made. What the package refers to by a relative path has to be found from the
+/// new one, too.
 void checkTunable(const Options &options, const Package &package) {
   if (!traitsOf(package.info.target).hasTuning)
     throw Failure(exitInput, package.path + ": there is nothing to tune: it is for the CPU, whose "
@@ -33,6 +35,8 @@ void checkTunable(const Options &options, const Package &package) {
                                    "the same folder, or compile with --embed-weights");
 }
 
+/// No step is made. The batches are those of the file's
+/// beginning.
 void tune(const Options &options, trainrt_session *session, const Dataset &data,
           Reporter &reporter) {
   StepLoader::Settings settings;

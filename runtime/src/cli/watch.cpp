@@ -16,6 +16,8 @@ Watch::Watch(const Options &options)
   now.metric = metric;
 }
 
+/// Takes up what the earlier run had found, if it compared the same. Values of two metrics cannot
+/// be compared.
 void Watch::resume(const WatchState &state, int64_t step, Reporter &reporter) {
   if (!patience && !keepBest)
     return;
@@ -29,10 +31,12 @@ void Watch::resume(const WatchState &state, int64_t step, Reporter &reporter) {
   std::erase_if(now.kept, [&](const WatchState::Kept &kept) { return kept.step > step; });
 }
 
+/// nullopt where nothing is watched: the checkpoint then has none.
 std::optional<WatchState> Watch::state() const {
   return patience || keepBest ? std::optional(now) : std::nullopt;
 }
 
+/// nullopt where the evaluation does not tell the metric.
 std::optional<double> Watch::valueOf(const EvalRecord &record) const {
   if (metric == "accuracy")
     return record.accuracy;
@@ -50,6 +54,8 @@ void Watch::require(const EvalRecord &record, const std::string &why) const {
                                               "labels; --metric loss works"));
 }
 
+/// Each step counts once, also where a run that goes on evaluates again. A value that is not finite
+/// is no better than any.
 void Watch::count(const EvalRecord &record) {
   if (record.step <= now.counted)
     return;
@@ -72,6 +78,7 @@ std::string Watch::whyExhausted() const {
          " (--patience)";
 }
 
+/// Never before the first step: there is nothing of the run to keep.
 bool Watch::belongsToBest(const EvalRecord &record) const {
   const std::optional<double> value = keepBest ? valueOf(record) : std::nullopt;
   if (!value || !std::isfinite(*value) || record.step == 0)
@@ -81,6 +88,8 @@ bool Watch::belongsToBest(const EvalRecord &record) const {
   return int64_t(now.kept.size()) < *keepBest || isBetter(*value, now.kept.back().value);
 }
 
+/// `belongsToBest` has said so, so there is a value. The best comes first; of equal ones the
+/// earlier stays before the later.
 void Watch::keep(const EvalRecord &record) {
   const double value = *valueOf(record);
   const auto at = std::find_if(now.kept.begin(), now.kept.end(), [&](const WatchState::Kept &kept) {

@@ -280,6 +280,8 @@ void Adapter::loadFiles(const std::string &folder, BaseModel &base) {
   readBaseModel(text, base);
 }
 
+/// The entries by the parameter that each is of. What the package cannot place is a problem, what
+/// it holds frozen a warning.
 std::map<std::string, const SafetensorsReader::Entry *>
 Adapter::findParts(const SafetensorsReader &reader, const std::string &path, Problems &problems) {
   std::map<std::string, const SafetensorsReader::Entry *> found;
@@ -312,10 +314,10 @@ Adapter::findParts(const SafetensorsReader &reader, const std::string &path, Pro
       problems.add("'" + entry.name + "' has no place in the package");
   }
   return found;
-  /// The entries by the parameter that each is of. What the package cannot place is a problem, what
-  /// it holds frozen a warning.
 }
 
+/// The shape has been compared. A value that is not finite ends the loading, with earlier tensors
+/// set already.
 void Adapter::set(const std::string &parameterName, const SafetensorsReader::Entry &entry,
                   const std::string &path) {
   const Manifest::Tensor &info = parameter(parameterName);

@@ -108,9 +108,9 @@ Status OnnxExport::open(const Package &package, const Settings &settings, const 
   return {};
 }
 
+/// Always throws.
 void OnnxExport::refuse(const std::string &what) const {
   throw Failure(fail(Code::BadData, "model '", modelPath, "': ", what));
-  /// Always throws.
 }
 
 void OnnxExport::requireSize(const Message &model) const {
@@ -321,6 +321,7 @@ bool OnnxExport::keeps(const Field &field) const {
 
 /// With no session and no data this is a trial that finds what is wrong and the size: values are
 /// then empty. Needs `read` to have been called: initializers come in the order of the fields.
+/// Fields keep their order, and those that nothing is known of stay as they are.
 Message OnnxExport::graphWith(Session *session, DataWriter *data, Scraps &scraps) const {
   Message result(scraps);
   auto initializer = initializers.begin();

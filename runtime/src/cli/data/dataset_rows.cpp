@@ -17,6 +17,8 @@
 
 namespace trainrt::run {
 
+/// Whether there is such a column. `shapes` is a deque: what entries point to stays in place when
+/// others are added.
 bool Dataset::openColumn(const char *name, Entry &entry) {
   // Null where the folder has no such column.
   entry.column = source->find(name);
@@ -30,6 +32,7 @@ bool Dataset::openColumn(const char *name, Entry &entry) {
   return true;
 }
 
+/// All problems are found, not the first alone. Trims are whole only where there were none.
 void Dataset::shapeRows(std::vector<std::string> &problems) {
   // All that is of one size is as long as the longest row of any column that has it.
   std::map<int32_t, int64_t> longest;
@@ -101,6 +104,7 @@ bool Dataset::isRagged() const {
                                [](const Entry &entry) { return entry.column->ragged; });
 }
 
+/// May be called again with another multiple: it begins from the rows' own lengths.
 int64_t Dataset::roundLengths(int64_t multiple) {
   if (!isRagged())
     return multiple;
@@ -171,6 +175,8 @@ bool Dataset::mentions(const std::string &text, const std::string &symbol) {
   return false;
 }
 
+/// Rows lie in the batch in the order of `rows`, each padded to the batch's length, in the input's
+/// type.
 void Dataset::gather(const Entry &entry, const std::vector<int64_t> &rows, size_t index,
                      Batch &into) const {
   std::vector<int64_t> &shape = into.shapes[index];

@@ -33,11 +33,14 @@ StepLoader::~StepLoader() {
   thread.join();
 }
 
+/// On the loader's thread where it has one, else on the caller's: `order` and `made` are never used
+/// by two. `into` may have been used before, and keeps its buffers.
 void StepLoader::load(StepData &into) {
   const bool wrap = settings.steps.has_value();
   into.before = order->position();
   std::vector<std::vector<int64_t>> rows;
   into.rows = into.tokens = 0;
+  // All ranks walk the same order, and so agree on rows and positions without a word.
   while (int64_t(rows.size()) < settings.microBatches) {
     rows.push_back(order->next(wrap));
     into.rows += int64_t(rows.back().size());
@@ -106,6 +109,7 @@ void StepLoader::loadAhead() {
   changed.notify_all();
 }
 
+/// Steps come in their order. A failure comes behind all steps that were loaded before it.
 std::unique_ptr<StepData> StepLoader::next() {
   std::unique_ptr<StepData> result;
   if (!settings.ahead) {
@@ -134,6 +138,7 @@ std::unique_ptr<StepData> StepLoader::next() {
   return result;
 }
 
+/// Not before the result of its step is known: a device may read the buffers until then.
 void StepLoader::recycle(std::unique_ptr<StepData> data) {
   std::lock_guard lock(mutex);
   unused.push_back(std::move(data));

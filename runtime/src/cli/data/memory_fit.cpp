@@ -12,6 +12,8 @@ namespace trainrt::run {
 
 namespace {
 
+/// Free memory is asked once, when it is made: batches of all sizes
+/// are held against the same number.
 class Room {
 public:
   Room(const Package &package, trainrt_session *session, const Dataset &data, MicroBatches micro,

@@ -44,6 +44,7 @@ template <typename Visit> bool withType(trainrt_dtype type, const Visit &visit) 
   }
 }
 
+/// Large integers are rounded; callers only compare with 0 and 1, which are exact.
 double asDouble(Number number) {
   return std::visit([](auto value) { return double(value); }, number);
 }
@@ -81,6 +82,7 @@ bool canBe(trainrt_dtype type, Number number) {
   });
 }
 
+/// The number fits the type (`canBe`). Writes `count` elements, maybe none.
 void fill(Number number, trainrt_dtype type, int64_t count, char *to) {
   assert(count >= 0);
   withType(type, [&](auto element) {

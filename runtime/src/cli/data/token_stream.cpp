@@ -95,6 +95,7 @@ private:
   std::string text;
 };
 
+/// Null where the package has no such input.
 const trainrt_tensor_info *inputNamed(const Package &package, const std::string &name) {
   for (const trainrt_tensor_info &input : package.inputs)
     if (name == input.name)

@@ -10,12 +10,14 @@ namespace trainrt::run {
 
 namespace {
 
+/// Of this machine, which is little-endian, as the format is.
 template <typename T> std::string bytesOf(T value) {
   std::string text(sizeof value, '\0');
   std::memcpy(text.data(), &value, sizeof value);
   return text;
 }
 
+/// Seven bits a byte, the lowest first; all but the last have the top bit set.
 std::string varint(uint64_t value) {
   std::string text;
   for (; value >= 128; value >>= 7)
@@ -30,6 +32,7 @@ std::string field(int number, WireType type, const std::string &value) {
   return type == Bytes ? key + varint(value.size()) + value : key + value;
 }
 
+/// 1 is the time in seconds since 1970, 2 the step; `what` is a field already.
 std::string event(double time, int64_t step, const std::string &what) {
   return field(1, Fixed64, bytesOf(time)) + field(2, Varint, varint(uint64_t(step))) + what;
 }
@@ -42,6 +45,7 @@ std::string masked(const std::string &text) {
 
 } // namespace
 
+/// Castagnoli's polynomial, its bits reversed, since the lowest bit goes first.
 uint32_t crc32c(const std::string &text) {
   static const std::array<uint32_t, 256> table = [] {
     std::array<uint32_t, 256> result{};
@@ -58,6 +62,7 @@ uint32_t crc32c(const std::string &text) {
   return ~crc;
 }
 
+/// The length has a checksum of its own, so that a reader trusts it before it reads so far.
 std::string eventRecord(const std::string &message) {
   const std::string length = bytesOf(uint64_t(message.size()));
   return length + masked(length) + message + masked(message);
@@ -70,6 +75,7 @@ std::string restartEvent(double time, int64_t step) {
   return event(time, step, field(7, Bytes, field(1, Varint, varint(start))));
 }
 
+/// All values of a step in one event. They are f32 there, by the format.
 std::string scalarEvent(double time, int64_t step,
                         const std::vector<std::pair<std::string, double>> &values) {
   std::string summary;

@@ -33,8 +33,11 @@ std::string memoryJson(const trainrt_phase_memory &memory, int64_t rank) {
          ",\"rank\":" + std::to_string(rank) + "}\n";
 }
 
+/// People get the first steps and powers of two, programs every step.
 bool hasMemoryText(int64_t step) { return step < 10 || (step & (step - 1)) == 0; }
 
+/// The session calls during a step and keeps a pointer to this object, which outlives it. What
+/// comes waits as text until `take`.
 void MemoryLog::attach(trainrt_session_options &settings) {
   settings.memory_user = this;
   settings.memory = [](void *user, const trainrt_phase_memory *memory) {

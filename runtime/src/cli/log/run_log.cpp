@@ -117,6 +117,7 @@ void RunLog::flush(bool always) {
     }
 }
 
+/// The same numbers into the table and the events. In a table a column is never left out.
 void RunLog::tell(std::FILE *table, int64_t step, const char *group, const Values &values) {
   std::string line = std::to_string(step);
   Values known;
@@ -145,6 +146,7 @@ void RunLog::step(const StepRecord &r) {
   flush(false);
 }
 
+/// Evaluations are rare and dear: they are in the files at once.
 void RunLog::eval(const EvalRecord &r) {
   tell(evaluations.get(), r.step, "eval",
        {{"loss", r.loss},

@@ -27,6 +27,7 @@ std::string escaped(const std::string &text) {
 }
 
 /// As a shell takes it for one word.
+/// An apostrophe ends the quotes, stands for itself, and begins them again.
 std::string quotedWord(const std::string &word) {
   const std::string plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
@@ -93,6 +94,7 @@ std::string curve(const SummaryPage::Points &points, const Scale &scale, const c
   return line + "\"/>\n" + marks;
 }
 
+/// Both curves have one scale, so that they can be compared.
 std::string lossPicture(const SummaryPage::Points &trained, const SummaryPage::Points &held) {
   const SummaryPage::Points train = thinned(trained), eval = thinned(held);
   if (train.empty() && eval.empty())
@@ -170,6 +172,8 @@ void SummaryPage::fact(const std::string &name, const std::string &value) {
   facts.emplace_back(name, value);
 }
 
+/// Of this run; `losses` may begin with those of the run that it goes on from. `fmax` takes the
+/// number where the other one is NaN.
 void SummaryPage::step(const StepRecord &record) {
   losses.emplace_back(record.step, record.loss);
   last = record;
@@ -195,6 +199,7 @@ std::string SummaryPage::results(const std::string &how) const {
   return text + "</table>\n";
 }
 
+/// Whole or not at all. May be called where no step was made.
 void SummaryPage::write(const trainrt_memory &memory, const std::string &how) const {
   std::string text = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                      "<title>trainc-run</title>\n<style>" +

@@ -32,6 +32,8 @@ constexpr char socketVariable[] = "TRAINRT_COORDINATOR_SOCKET";
 constexpr auto graceful = std::chrono::seconds(15);
 
 /// A socket at a free port of this machine.
+/// Listens already, so that no rank calls too early and no other program takes the port. Children
+/// inherit it.
 int openSocket(int &port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -48,6 +50,7 @@ int openSocket(int &port) {
 }
 
 /// The command line without what is the parent's own; `resumes`: from another checkpoint.
+/// Both forms of an option go: "--name=value", and "--name" with the value behind it.
 std::vector<std::string> ownArguments(const Options &options, bool resumes) {
   std::vector<std::string> names{"--ranks", "--max-restarts"}, arguments;
   if (resumes)
@@ -64,6 +67,8 @@ std::vector<std::string> ownArguments(const Options &options, bool resumes) {
 }
 
 /// One go at the run.
+/// Children are started by the constructor and reaped by `wait`. A parent that dies takes them with
+/// it.
 class Processes {
 public:
   Processes(const Options &options, bool resumes) {
@@ -97,6 +102,7 @@ public:
     Clock::time_point failed;
     for (size_t left = pids.size(); left;) {
       int status = 0;
+      // Does not block: signals and time have to be looked at, too.
       const pid_t pid = ::waitpid(-1, &status, WNOHANG);
       if (pid > 0) {
         auto at = std::find(pids.begin(), pids.end(), pid);
@@ -104,6 +110,7 @@ public:
           continue;
         *at = 0;
         --left;
+        // As shells tell it: what a signal has ended is above 128.
         const int one = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (one && !code) {
           code = one;
@@ -127,6 +134,8 @@ public:
   }
 
 private:
+  /// Texts are made before the fork, so that the child does little until it becomes the new
+  /// program.
   void start(const std::vector<std::string> &arguments, int socket, bool isFirst) {
     std::vector<char *> words;
     for (const std::string &argument : arguments)
@@ -173,6 +182,8 @@ bool hasCheckpoint(const std::string &folder) {
 
 } // namespace
 
+/// A rank that was lost is worth another go, an error in data or options is not: it would come
+/// again. Nor does a run that a person has ended begin again.
 int launchRanks(const Options &options) {
   catchSignals();
   for (int64_t restarts = 0;; ++restarts) {
@@ -189,6 +200,8 @@ int launchRanks(const Options &options) {
   }
 }
 
+/// Asked once. The variable goes, so that programs that this one starts do not find it. 0 to 2 are
+/// the standard streams.
 int inheritedSocket() {
   const char *text = std::getenv(socketVariable);
   const std::optional<int64_t> fd = parseInteger(text ? text : "");

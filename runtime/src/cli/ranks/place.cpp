@@ -17,6 +17,7 @@ std::string variable(const char *name) {
   return value ? value : "";
 }
 
+/// The variable is set: callers have asked.
 int64_t number(const char *name, const std::string &source) {
   const std::optional<int64_t> value = parseInteger(variable(name));
   if (!value || *value < 0)
@@ -26,6 +27,8 @@ int64_t number(const char *name, const std::string &source) {
 }
 
 /// A port that all processes of a job find for themselves.
+/// FNV-1a of the job's name, into 20000 to 39999. Two jobs of one machine may hit the same port;
+/// --coordinator then helps.
 int64_t portOf(const std::string &job) {
   uint64_t hash = 1469598103934665603u;
   for (unsigned char c : job)
@@ -34,6 +37,8 @@ int64_t portOf(const std::string &job) {
 }
 
 /// The first of "node[3-5,9],other".
+/// A bracket behind the first comma belongs to another node. In brackets the first number ends at
+/// '-', ',' or ']'.
 std::string firstNode(const std::string &list) {
   const size_t bracket = list.find('['), comma = list.find(',');
   if (bracket == std::string::npos || comma < bracket)
@@ -78,6 +83,8 @@ const Launcher launchers[] = {
 
 } // namespace
 
+/// What a person says comes first. A launcher counts only where it has set both variables, so that
+/// a RANK left over from something else does no harm.
 RankPlace findPlace(const Options &options) {
   RankPlace place;
   place.coordinator = options.coordinator;
@@ -113,6 +120,8 @@ RankPlace findPlace(const Options &options) {
   return place;
 }
 
+/// Everything that is written or told is rank 0's. What decides on steps stays the same on all:
+/// data, checkpoints that are read, --eval with --patience, the end.
 void applyPlace(const RankPlace &place, Options &options) {
   if (place.isAlone())
     return;
@@ -136,6 +145,7 @@ void applyPlace(const RankPlace &place, Options &options) {
   options.logLevel = LogLevel::error;
 }
 
+/// Once. Returns when all ranks are there, or throws when their time is up.
 void JoinedRanks::join(const RankPlace &place, const Options &options) {
   trainrt_ranks_options settings = trainrt_ranks_options_default();
   settings.rank = int32_t(place.rank);
