@@ -21,6 +21,7 @@ namespace {
 /// One pass in the file's order, without shuffling: outputs can be put together in order of rows.
 template <typename Visit>
 void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
+  // The position's epoch is 1 as soon as the last batch was given out.
   DataOrder order(data.rows(), data.batchSize(), false, 0);
   trainrt_eval_options settings = trainrt_eval_options_default();
   if (data.lacksInputs())
@@ -50,6 +51,7 @@ void warnAboutRest(const Dataset &data, Reporter &reporter) {
 }
 
 /// One output, collected over batches.
+/// Without an axis there may be one piece only. `shape` is that of all pieces joined.
 struct Collected {
   const trainrt_tensor_info *info = nullptr;
   int32_t axis = -1; ///< that the batch runs along

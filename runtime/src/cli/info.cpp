@@ -207,6 +207,8 @@ std::string ParameterCount::text() const {
   return result;
 }
 
+/// For people a line a fact, with control characters of names made visible; for programs one
+/// object.
 std::string packageInfo(const Package &package, bool json) {
   if (json)
     return Json(package).object();

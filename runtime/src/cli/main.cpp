@@ -92,6 +92,7 @@ void Run::printInfo() {
                   std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 
+/// Needs the package alone; the session takes the logs of density and memory when it is made.
 void Run::prepareOutputs() {
   checkOutputs(options, package);
   checkExports(options, package);
@@ -206,6 +207,7 @@ void Run::trainLogged() {
     write(how.empty() ? "after all of its steps" : how);
 }
 
+/// After the training, or without any, from what a checkpoint or the weights give.
 void Run::writeOutputs() {
   if (!options.predict.empty())
     predict(options, package, session->get(), *reporter);

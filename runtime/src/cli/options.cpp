@@ -188,6 +188,8 @@ void CommandLine::addData() {
       ->group(group);
 }
 
+/// Options of one group may be added by several functions; the help has them in the
+/// order of the calls.
 void CommandLine::addSamples() {
   group = "Data";
   // In braces is the value of the flag alone; a number comes behind "=" only, so that no argument
@@ -556,6 +558,8 @@ std::string CommandLine::convert() {
   return {};
 }
 
+/// Either options, or a text with the exit code: 0 for help and version, 2 for what is wrong. Once
+/// for each object, as `o` is given away.
 ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
   auto usage = [](const std::string &text) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",

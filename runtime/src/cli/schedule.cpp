@@ -66,8 +66,9 @@ std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string
   return schedule;
 }
 
-/// The step behind the warm-up has the base rate, the one behind the total has `min`, and so have
-/// all later ones. A function of the step alone, so a run that goes on needs no state of it.
+/// The step behind the warm-up has the base rate, the one behind the total has `min`, and
+/// so have all later ones, unless the rate is constant. A function of the step alone, so a run that
+/// goes on needs no state of it.
 double LrSchedule::at(int64_t step, double base) const {
   assert(step >= 1 && (kind == Kind::constant || total) && "steps are numbered from 1");
   if (step <= warmup)

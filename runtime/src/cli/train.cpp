@@ -303,7 +303,7 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   const double ms =
       std::chrono::duration<double, std::milli>(now - std::max(step.start, reported)).count();
   reported = now;
-  // So times of steps add up to the time of the run and are never counted twice.
+  // Times of steps never overlap, so their sum is at most the time of the run.
   stepMilliseconds.push_back(ms);
   peakBytes = result.peak_bytes;
   // The rate is NaN where the model's own algorithm decides on it; then the session says what it

@@ -102,6 +102,7 @@ Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &f
 
 /// -1 if there is none.
 /// Converts in pieces: arrays may be larger than what a copy should take.
+/// The index of the first of `count` elements that is a NaN or an infinity.
 int64_t firstNotFinite(const ArrayView &array, int64_t count) {
   double held[1024];
   for (int64_t first = 0; first < count; first += std::size(held)) {
@@ -140,6 +141,7 @@ private:
   size_t count = 0;
 };
 
+/// The adapter refers to the session, which outlives it.
 Status Adapter::open(Session &session, std::unique_ptr<Adapter> &adapter) {
   if (!session.package().manifest().lora)
     return fail(Code::Unsupported, session.package().path(),
@@ -239,6 +241,7 @@ Status Adapter::load(const std::string &folder, BaseModel &base) {
   return returned([&] { loadFiles(folder, base); });
 }
 
+/// `base` is set only after all values are.
 void Adapter::loadFiles(const std::string &folder, BaseModel &base) {
   const std::string configPath = within(folder, configName), path = within(folder, weightsName);
   std::shared_ptr<const MappedFile> config;
@@ -335,6 +338,7 @@ void Adapter::set(const std::string &parameterName, const SafetensorsReader::Ent
                              {value.data(), info.dtype, info.shape, bytes}));
 }
 
+/// The session keeps its adapters: weights are added up on the way into the file.
 Status Adapter::writeMerged(const std::string &path) const {
   // One buffer for all merged weights: a tensor is written before the next one is asked for.
   OwnedArray merged;

@@ -170,6 +170,8 @@ void OnnxExport::read() {
         usesData = initializer.external = true;
 }
 
+/// Parameters of the package that the model has not: adapters of --lora, and statistics of
+/// quantized weights. `names` are the model's initializers.
 std::set<std::string> OnnxExport::findAdded(const std::set<std::string_view> &names) const {
   std::set<std::string> added;
   const Manifest &manifest = package.manifest();
@@ -400,6 +402,7 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
   to.addMessage(5, tensor);
 }
 
+/// Messages point into the original and into `scraps`; nothing is copied but what is new.
 Message OnnxExport::build(Session *session, DataWriter *data, Scraps &scraps) const {
   Message model(scraps);
   // The order of the fields stays, unknown ones included: what reads the original reads this.
@@ -421,10 +424,12 @@ Message OnnxExport::build(Session *session, DataWriter *data, Scraps &scraps) co
   return model;
 }
 
+/// With the values that the session has now. Until the end there are temporary files only.
 Status OnnxExport::write(Session &session) const {
   return returned([&] { writeFiles(session); });
 }
 
+/// After a crash between both commits there is data without a model, never a model with other data.
 void OnnxExport::writeFiles(Session &session) const {
   std::unique_ptr<DataWriter> data;
   if (usesData)

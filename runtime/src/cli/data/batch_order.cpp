@@ -17,6 +17,7 @@ namespace trainrt::run {
 
 namespace {
 
+/// Takes the size of batches when it is made: it is made once the data's has been chosen.
 class FileOrder : public BatchOrder {
 public:
   FileOrder(const Dataset &data, bool shuffle, uint64_t seed)
@@ -64,6 +65,7 @@ public:
     ErrorSlot error;
     error.check(trainrt_sampler_seek(sampler.get(), at.epoch, at.index, error));
   }
+  /// A batch is of one epoch, whether the data repeats or not: plans are made for an epoch.
   std::vector<int64_t> next(bool) override {
     const int64_t epoch = position().epoch;
     const int64_t *rows = nullptr;
@@ -108,6 +110,7 @@ private:
 };
 
 /// What only a sampler does; anything else is the file's order.
+/// --trim alone needs none: it cuts the batches that there are.
 bool samples(const Options &options) {
   return options.groupByLength || options.tokensPerBatch || options.world > 1 || options.dropTail;
 }
@@ -156,6 +159,8 @@ std::vector<int32_t> lengthSymbols(const Package &package, std::vector<std::stri
   return symbols;
 }
 
+/// A length for each row, by one symbol or, with null, by all. Reads the values of all rows where
+/// nothing else tells.
 std::vector<int64_t> measure(const Package &package, const Dataset &data, const char *symbol) {
   // Folders of rows know it without reading values.
   if (std::optional<std::vector<int64_t>> known = data.knownLengths())

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// Types by their names in safetensors files.
+/// In the order of trainrt_dtype: the index is the type.
 constexpr const char *typeNames[] = {"F32", "F64", "F16", "BF16", "I8",  "I16", "I32",
                                      "I64", "U8",  "U16", "U32",  "U64", "BOOL"};
 
@@ -43,6 +44,7 @@ struct Group {
   std::vector<const unsigned char *> offsets; ///< of every shard
   int64_t longest = 0;
 
+  /// `row` may be the number of the shard's rows: that is where the last one ends.
   int64_t at(size_t shard, int64_t row) const {
     assert(shard < offsets.size() && "an array of every shard");
     int64_t value;
@@ -53,6 +55,7 @@ struct Group {
 
 class DataFolder;
 
+/// Owned by its folder, so what it points to lives as long as it does.
 class FolderColumn : public RowColumn {
 public:
   int64_t length(int64_t row) const override;
@@ -143,6 +146,7 @@ std::string DataFolder::whatElse() const {
   return "`trainc data` writes it last";
 }
 
+/// The index is written last, so a folder that has one is whole, or was changed by hand.
 void DataFolder::readIndex() {
   std::shared_ptr<const MappedFile> file;
   std::error_code ignored;
@@ -192,6 +196,7 @@ Number DataFolder::number(const Json &object, const char *key, const std::string
   return at->get<double>();
 }
 
+/// Afterwards the shards that have rows are mapped, in their order, and each row is in exactly one.
 void DataFolder::openShards() {
   int64_t first = 0;
   for (const Json &said : index["shards"]) {
@@ -231,6 +236,7 @@ void DataFolder::openShards() {
     fail("it has no rows");
 }
 
+/// Points into the shard's file. Of exactly this type and shape, so readers of rows need no checks.
 const ArrayView &DataFolder::tensor(const Shard &shard, const std::string &name,
                                     trainrt_dtype dtype, const std::vector<int64_t> &wanted) const {
   const SafetensorsReader::Entry *entry = shard.reader.find(name);
@@ -250,6 +256,7 @@ const ArrayView &DataFolder::tensor(const Shard &shard, const std::string &name,
   return array;
 }
 
+/// Owned by `groups`. Reads all offsets once: a length that is asked for later is never negative.
 const Group *DataFolder::groupOf(const std::string &name) {
   /// Checked once for all columns that share it.
   auto [at, fresh] = groups.try_emplace(name);
@@ -340,12 +347,14 @@ void DataFolder::readColumn(const std::string &name, const Json &said) {
   list.push_back(std::move(column));
 }
 
+/// Offsets were checked when the folder was opened.
 int64_t FolderColumn::length(int64_t row) const {
   assert(group && "only ragged columns have lengths");
   const auto [shard, local] = folder->locate(row);
   return group->at(shard, local + 1) - group->at(shard, local);
 }
 
+/// By types and by what is filled in; values are not read.
 std::string FolderColumn::misfit(trainrt_dtype type) const {
   // Padding and constants are converted like values.
   if (!canBe(type, pad))
@@ -356,6 +365,8 @@ std::string FolderColumn::misfit(trainrt_dtype type) const {
   return {};
 }
 
+/// From any thread: nothing is changed. Values are converted without loss, which `misfit` was asked
+/// for.
 void FolderColumn::copy(int64_t row, int64_t places, trainrt_dtype type, char *to) const {
   const auto [shard, local] = folder->locate(row);
   // Elements of a shard are counted from its own beginning.

@@ -43,6 +43,9 @@ int64_t product(const int64_t *from, const int64_t *to) {
 
 /// Copies the first `cut[i]` places of each axis i of an array, and of axis `axis` (-1: none) those
 /// that `rows` names.
+/// Every `cut[i]` is at most the array's size there, and `cut[axis]` the number of rows: an axis
+/// that --cut cuts is never cut to lengths as well (`trim` refuses it). What is given outlives the
+/// object.
 class CutCopy {
 public:
   CutCopy(const trainrt_tensor &array, const std::vector<int64_t> &cut, int32_t axis,
@@ -60,6 +63,7 @@ public:
     if (flat > axis + 1)
       block *= size_t(cut[size_t(--flat)]);
   }
+  /// Returns the place behind what was written. The result is row-major, in the order of `rows`.
   char *run(const char *from, char *to, int32_t level = 0) const {
     // Behind `flat` everything lies side by side.
     if (level == flat) {
@@ -92,6 +96,7 @@ int64_t firstOfRun(const std::vector<int64_t> &rows) {
 
 } // namespace
 
+/// False where the file has no such array. Values belong to `handle`.
 bool Dataset::openArray(const char *name, Entry &entry) {
   // Linear: files have few arrays.
   for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i) {
@@ -106,6 +111,8 @@ bool Dataset::openArray(const char *name, Entry &entry) {
   return false;
 }
 
+/// Entries come in the package's order. What is missing ends it here: without an array nothing else
+/// can be said of it.
 void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::string> &warnings) {
   // An evaluation needs what its function reads, no labels that only training has.
   const uint32_t usedFlag =
@@ -216,6 +223,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     reporter.note(file + ": " + source->note());
 }
 
+/// Rows and kind of batch are known. Afterwards `batch` is no more than the rows.
 void Dataset::chooseBatch(Use use, std::optional<int64_t> batchSize) {
   if (isStatic) {
     // The package's own size, which the option may only repeat.
@@ -249,6 +257,7 @@ int64_t Dataset::possibleBatch(int64_t rows) const {
   return std::max(std::min(rows, symbol.max) / divisor * divisor, symbol.min);
 }
 
+/// Afterwards an entry has an axis or is whole in every batch, as long as --cut does not say more.
 void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &problems) {
   // The first input that has the axis decides how many rows there are.
   const Entry *first = nullptr; // whose rows are the data's rows
@@ -304,6 +313,8 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
                          std::to_string(entry.array.shape[entry.axis]));
 }
 
+/// Length alone would prove nothing: an axis of features may be as long by chance. So its size must
+/// be a symbol that stands nowhere else.
 bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
   // As long as the data's rows, and of a size that no other axis has.
   if (entry.input->rank == 0 || entry.array.shape[0] != rowCount)
@@ -318,6 +329,7 @@ bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
   return true;
 }
 
+/// A fixed axis is as long in every batch, so it cannot be cut.
 int32_t Dataset::dynamicAxis(const Entry &entry) {
   for (int32_t i = 0; i < entry.input->rank; ++i)
     if (entry.input->dims[i].value < 0)
@@ -375,6 +387,8 @@ void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems
     }
 }
 
+/// Silence here would train every row on the values of all: so guesses are refused, and a person
+/// says what is meant.
 void Dataset::checkWhole() const {
   // One batch of all: nothing has to be cut.
   if (batch >= rowCount)
@@ -415,6 +429,7 @@ void Dataset::setBatchSize(int64_t rows) {
   checkWhole();
 }
 
+/// "" also where one batch has all rows.
 std::string Dataset::wholeInputs() const {
   std::string text;
   // Only inputs with axes are worth a word.
@@ -425,6 +440,8 @@ std::string Dataset::wholeInputs() const {
   return text;
 }
 
+/// Two sizes of one symbol, or a size that the package has fixed otherwise. The first input that
+/// has a symbol is taken to be right.
 void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
   // The first size of each symbol, and where it was seen.
   std::map<int32_t, std::pair<int64_t, std::string>> symbols;
@@ -458,6 +475,8 @@ int64_t Dataset::Trim::cut(int64_t length) const {
   return std::min(std::max(rounded, least), full);
 }
 
+/// Nothing is added where an input cannot follow. Several symbols may be cut, each by its own
+/// lengths.
 void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple) {
   assert(symbol >= 0 && size_t(symbol) < package.symbols.size() && "a size of the package");
   const trainrt_symbol &size = package.symbols[size_t(symbol)];
@@ -532,6 +551,7 @@ bool Dataset::cutShape(const Entry &entry, const std::vector<int64_t> &rows,
   return isShorter;
 }
 
+/// Names are the package's. Symbols that no array tells are left out.
 std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t length) const {
   std::vector<trainrt_symbol_value> values;
   for (size_t s = 0; s < package.symbols.size(); ++s) {
@@ -555,6 +575,8 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
   return values;
 }
 
+/// Earlier values may be lost. Valid until the next call for the same input, or the end of the
+/// batch.
 char *Batch::reserve(size_t index, size_t bytes) {
   // Buffers of this batch only: a step ahead has its own.
   while (buffers.size() <= index)
@@ -574,6 +596,8 @@ char *Batch::reserve(size_t index, size_t bytes) {
   return buffer.memory.get();
 }
 
+/// Changes nothing of the data. Inputs that are whole
+/// point into the file in every batch.
 void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
   into.tensors.clear();
   into.shapes.resize(entries.size());
@@ -626,6 +650,8 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
   into.rows = std::move(rows);
 }
 
+/// Of large data a guess that is good enough to notice another file, not a proof that it is the
+/// same.
 std::string Dataset::hash() const {
   // Large arrays by pieces all over: a change anywhere else goes unnoticed.
   constexpr int64_t most = 1 << 20, pieces = 64, piece = most / pieces;
@@ -650,6 +676,7 @@ std::string Dataset::hash() const {
   return hex64(state);
 }
 
+/// "" is never the result: if the message tells no place, the rows of the batch are told.
 std::string Dataset::where(const Batch &batch, const std::string &message) const {
   std::string text;
   // "input 'x': value 7 at [1, 3]": a position within the batch; people want the file's.

@@ -21,6 +21,7 @@ namespace trainrt::run {
 
 namespace {
 
+// Of llm.c; only the first three numbers mean something here: magic, version, tokens.
 constexpr size_t headerBytes = 256 * 4;
 
 class TokenStream;
@@ -103,6 +104,7 @@ const trainrt_tensor_info *inputNamed(const Package &package, const std::string 
   return nullptr;
 }
 
+/// Afterwards `tokens` are `count` elements of `dtype`, inside of the mapped file.
 void TokenStream::readHeader() {
   if (Status status = MappedFile::open(path, file); !status.ok())
     throw Failure(exitInput, status.message());
@@ -131,6 +133,8 @@ void TokenStream::readHeader() {
          std::to_string(count) + ": it is damaged");
 }
 
+/// Afterwards there is a column for each input that gets tokens, and one of ones for each of their
+/// masks; and `length` is not 0.
 void TokenStream::chooseInputs(const Package &package, const WindowOptions &windows) {
   std::vector<std::string> inputs = windows.inputs;
   if (inputs.empty()) {
@@ -190,6 +194,8 @@ TokenStream::TokenStream(const Package &package, const std::string &path,
     // Every window of an epoch fits, wherever the first one begins.
     rowCount = std::max<int64_t>((available - (length - 1)) / length, 1);
     assert(rowCount * length <= available);
+    // The last window that begins latest ends with the last token: phases - 1 + rowCount * length
+    // <= available.
     phases = std::min(length, available - rowCount * length + 1);
   }
   // The columns' shapes come last: only now is `length` known.
@@ -199,6 +205,7 @@ TokenStream::TokenStream(const Package &package, const std::string &path,
   }
 }
 
+/// Neither seed nor epoch is in it: they decide where windows begin, not what the file holds.
 uint64_t TokenStream::identity() const {
   // Of large files 64 pieces from begin to end, so that a resumed run notices other data without
   // reading all of it; lengths and names are hashed in any case.

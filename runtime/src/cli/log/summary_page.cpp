@@ -121,6 +121,7 @@ std::string lossPicture(const SummaryPage::Points &trained, const SummaryPage::P
          (eval.empty() ? "" : ", <span style=\"color:#cc6622\">held-out data</span>") + "</p>\n";
 }
 
+/// Widths are shares of the sum of the parts, which need not be what was held at once.
 std::string memoryPicture(const trainrt_memory &memory) {
   const std::tuple<const char *, uint64_t, const char *> parts[] = {
       {"parameters", memory.parameters, "#3366aa"},
@@ -183,6 +184,7 @@ void SummaryPage::step(const StepRecord &record) {
   bestShare = std::fmax(bestShare, record.peakShare);
 }
 
+/// Of this run alone. Times are those of steps, without evaluations and checkpoints.
 std::string SummaryPage::results(const std::string &how) const {
   std::string text = "<table>\n" + row("ended", how) + row("steps", grouped(steps));
   if (steps) {

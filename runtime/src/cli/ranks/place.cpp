@@ -47,6 +47,7 @@ std::string firstNode(const std::string &list) {
          list.substr(bracket + 1, list.find_first_of("-,]", bracket + 1) - bracket - 1);
 }
 
+/// Names of the variables that hold the number of the process and how many there are.
 struct Launcher {
   const char *name, *rank, *world;
   /// "HOST:PORT", or "" where --coordinator has to say it.
