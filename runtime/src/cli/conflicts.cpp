@@ -110,6 +110,7 @@ std::string ofTuning(const Options &o) {
                                                     {!o.summary.empty(), "--summary"},
                                                     {o.checkNumerics, "--check-numerics"},
                                                     {o.density.has_value(), "--density"}};
+  // The first in this order is told; a second one is found by the next try.
   for (auto [given, name] : notTuned)
     if (o.tune && given)
       return std::string("--tune and ") + name + " exclude each other: --tune does not train";

@@ -85,6 +85,7 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
 }
 
 /// What compares evaluations goes on where there are evaluations, and checkpoints to keep.
+/// A run may go on without held-out data; then nothing of this decides any more.
 static void dropUnneeded(Decisions &saved, const Options &options) {
   if (options.eval.empty() || options.save.empty())
     saved.erase("--keep-best");

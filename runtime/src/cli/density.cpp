@@ -122,6 +122,7 @@ void DensityLog::attach(trainrt_session_options &settings) {
   };
 }
 
+/// Of the step that was made last; they belong to the caller then.
 std::vector<DensityRecord> DensityLog::take() { return std::exchange(coming, {}); }
 
 /// An input may be label and embedding, or have several paddings: all three name a total.
@@ -162,6 +163,7 @@ std::string DensityLog::flush() {
   return text;
 }
 
+/// Of the whole run, an input a line, in the order of the first step. "" where nothing was counted.
 std::string DensityLog::summary() const {
   if (totals.empty())
     return "";

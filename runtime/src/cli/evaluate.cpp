@@ -152,6 +152,7 @@ EvalRecord evaluate(const Package &package, trainrt_session *session, const Data
   accuracy.restart();
   warnAboutRest(data, reporter);
   auto start = std::chrono::steady_clock::now();
+  // Sums are doubles, added in the order of the file.
   EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0, EvalRecord::rows};
   double sum = 0, weight = 0;
   forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {

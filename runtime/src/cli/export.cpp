@@ -92,6 +92,7 @@ void exportOnnx(const Options &options, const Package &package, trainrt_session 
                 " parameters to " + path + (hasData ? " and " + path + ".data" : ""));
 }
 
+/// What is not said on the command line stays as in --adapter.
 void exportAdapter(const Options &options, const Package &package, trainrt_session *session,
                    Reporter &reporter) {
   trainrt_adapter_options chosen = trainrt_adapter_options_default();

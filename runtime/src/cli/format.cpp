@@ -53,6 +53,7 @@ template <typename... Args> std::string print(double value, Args... args) {
 std::optional<int64_t> parseInteger(std::string_view text) { return parse<int64_t>(text); }
 std::optional<double> parseNumber(std::string_view text) { return parse<double>(text); }
 
+/// As few digits as bring back the same double.
 std::string shortest(double value) { return print(value); }
 
 /// As many digits as bring back the same f32 where it is one, else the same double.

@@ -76,6 +76,7 @@ void addParts(const std::string &index, std::vector<Named> &into) {
 }
 
 /// All regular files in a folder.
+/// A folder that cannot be read adds nothing: whoever reads it says so.
 void addFolder(const char *what, const std::string &folder, std::vector<Named> &into) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))

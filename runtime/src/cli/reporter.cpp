@@ -63,6 +63,7 @@ protected:
   virtual void say(const std::string &text) { print(stderr, shownLines(text) + "\n"); }
   /// The same for programs.
   virtual void tell(const char *, const std::string &) {}
+  /// On standard output. Never throws for a write that fails: see `lost`.
   void output(const std::string &text) {
     // The first reason stays. The run asks for it between steps and ends in order: a throw in here
     // would leave a step half told.
@@ -130,6 +131,7 @@ private:
   static std::string number(const char *key, double value) {
     return ",\"" + std::string(key) + "\":" + (std::isfinite(value) ? shortest(value) : "null");
   }
+  /// Nothing where the package has no batches to choose variants for.
   static std::string variants(const SummaryRecord &r) {
     if (!r.batches)
       return "";

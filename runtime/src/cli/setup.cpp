@@ -47,6 +47,7 @@ std::string DataState::toJson() const {
 /// What was best is not worth ending a run for: pairs of `kept` that are damaged are left out.
 static std::optional<WatchState> readWatch(const nlohmann::json &json) {
   WatchState state;
+  // Any integer: -1 is a step, too, where there was none.
   auto number = [&](const char *key, int64_t &into) {
     const auto at = json.find(key);
     if (at == json.end() || !at->is_number_integer())
@@ -249,6 +250,8 @@ extern "C" void onSignal(int signal) {
 }
 
 /// A read of a mapped file that has no such bytes any more.
+/// Ends the process without destructors: they could touch the same memory again. `write` and
+/// `_exit` are what a handler may call.
 extern "C" void onBusError(int signal, siginfo_t *info, void *) {
   if (info->si_code == BUS_ADRERR) {
     static const char text[] =

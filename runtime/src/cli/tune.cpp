@@ -41,6 +41,7 @@ void tune(const Options &options, trainrt_session *session, const Dataset &data,
           Reporter &reporter) {
   StepLoader::Settings settings;
   settings.microBatches = options.accumulate;
+  // Made by this thread and once, so there is a step and `next` is not null.
   settings.steps = 1;
   StepLoader loader(data, makeFileOrder(data, false, 0), settings);
   std::unique_ptr<StepData> step = loader.next();

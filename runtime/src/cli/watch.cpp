@@ -45,6 +45,7 @@ std::optional<double> Watch::valueOf(const EvalRecord &record) const {
   return record.loss; // which its exponential follows
 }
 
+/// Returns where nothing compares evaluations, whatever they tell.
 void Watch::require(const EvalRecord &record, const std::string &why) const {
   if ((patience || keepBest) && !valueOf(record))
     throw Failure(exitInput,
@@ -70,6 +71,7 @@ void Watch::count(const EvalRecord &record) {
   }
 }
 
+/// Perplexity is compared by the loss, so that is what is shown.
 std::string Watch::whyExhausted() const {
   return "stopped after step " + grouped(now.counted) + ": " + grouped(now.worse) +
          (now.worse == 1 ? " evaluation" : " evaluations") + " without a better " +

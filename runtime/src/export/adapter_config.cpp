@@ -22,6 +22,7 @@ namespace {
 
 std::string lastPart(const std::string &path) { return path.substr(path.rfind('.') + 1); }
 
+/// All but the last part.
 std::string moduleOf(const std::string &parameter) {
   return parameter.substr(0, std::max<size_t>(parameter.rfind('.'), 0));
 }
@@ -82,6 +83,7 @@ std::regex moduleExpression(const std::string &pattern) {
 
 /// The value that `patterns` (an object, or nothing) has for a module, as PEFT looks it up.
 /// The first pattern that fits counts, in the order of the file: ordered_json keeps it.
+/// Throws what `moduleExpression` throws. Patterns behind the one that fits are never read.
 double lookUp(const Json &config, const char *key, const std::string &path, double otherwise) {
   auto patterns = config.find(key);
   if (patterns == config.end() || !patterns->is_object())
@@ -119,6 +121,7 @@ bool isSet(const Json &config, const char *key) {
 
 } // namespace
 
+/// A key that is missing, or of another type, says nothing: `base` then stays as it is.
 void readBaseModel(const std::string &text, BaseModel &base) {
   const Json config = parseJson<Json>(text);
   // What the caller has said already goes before what an adapter's file says.
@@ -128,6 +131,8 @@ void readBaseModel(const std::string &text, BaseModel &base) {
       *value = at->get<std::string>();
 }
 
+/// Names in `lora` and in `weights` are those of the base model. Sets `text`
+/// only where the status is good.
 Status writeAdapterConfig(const Lora &lora, const BaseModel &base,
                           const std::vector<std::string> &weights, std::string &text) {
   Json ranks = Json::object(), alphas = Json::object();
@@ -169,6 +174,7 @@ Status writeAdapterConfig(const Lora &lora, const BaseModel &base,
   return {};
 }
 
+/// What does not fit, the first that is found; "" where the adapter computes what the package does.
 std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
   const Json config = parseJson<Json>(text);
   if (!config.is_object())

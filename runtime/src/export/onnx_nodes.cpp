@@ -11,6 +11,8 @@ namespace {
 /// Subgraphs within each other; models have a few.
 constexpr int maxDepth = 32;
 
+/// A malformed model could otherwise nest as deep as its size allows, and each level is a call of
+/// its own here.
 void checkDepth(int depth) {
   if (depth > maxDepth)
     throw MalformedMessage("subgraphs are nested too deeply");
@@ -26,6 +28,7 @@ template <typename Visit> void eachSubgraph(std::string_view attribute, const Vi
   });
 }
 
+/// Of the node itself; what is within the subgraph is not looked at.
 bool hasSubgraph(std::string_view node) {
   bool has = false;
   eachField(node, [&](const Field &field) {
@@ -129,6 +132,8 @@ void addNode(Message &to, uint64_t number, std::string_view content, Scraps &scr
 
 } // namespace
 
+/// Views into `content`, which outlives the result. What evaluation mode leaves out is told apart:
+/// an input in `dropped`, outputs in `lost`.
 OnnxNode readOnnxNode(std::string_view content) {
   OnnxNode node;
   eachField(content, [&](const Field &field) {
@@ -164,6 +169,7 @@ OnnxNode readOnnxNode(std::string_view content) {
   return node;
 }
 
+/// `number` is the field of a graph (1) or of a function (7) that holds nodes.
 void addForEvaluation(Message &to, uint64_t number, std::string_view node, Scraps &scraps) {
   addNode(to, number, node, scraps, 0);
 }

@@ -72,6 +72,7 @@ void StepLoader::load(StepData &into) {
   ++made;
 }
 
+/// Ends after the last step, a failure, or `stopped`. Nothing is thrown out of the thread.
 void StepLoader::loadAhead() {
   try {
     while (!done()) {

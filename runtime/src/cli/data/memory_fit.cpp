@@ -76,6 +76,7 @@ public:
 
 } // namespace
 
+/// Leaves the size as it is where nothing fits: `requireMemory` then says why.
 void chooseBatch(const Package &package, trainrt_session *session, Dataset &data,
                  MicroBatches micro) {
   // A size that was given is checked, not changed.

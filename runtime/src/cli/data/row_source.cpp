@@ -12,6 +12,7 @@
 
 namespace trainrt::run {
 
+/// Null where there is none. Owned by the source.
 const RowColumn *RowSource::find(const std::string &name) const {
   for (const std::unique_ptr<RowColumn> &column : list)
     if (column->name == name)

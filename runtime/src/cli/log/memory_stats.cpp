@@ -49,6 +49,7 @@ void MemoryLog::attach(trainrt_session_options &settings) {
   };
 }
 
+/// Of all phases since the last call; "" where none was told.
 std::string MemoryLog::take() { return std::exchange(coming, {}); }
 
 } // namespace trainrt::run

@@ -132,6 +132,7 @@ void RunLog::tell(std::FILE *table, int64_t step, const char *group, const Value
   write(events.get(), eventRecord(scalarEvent(wallTime(), step, known)));
 }
 
+/// Steps may be quick and many: they reach the files now and then.
 void RunLog::step(const StepRecord &r) {
   tell(steps.get(), r.step, "train",
        {{"loss", r.loss},

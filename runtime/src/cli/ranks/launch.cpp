@@ -126,6 +126,7 @@ public:
         passed = true;
         send(signal == std::string("SIGINT") ? SIGINT : SIGTERM);
       }
+      // Those that hang, in a step or in a lost connection: nobody waits for them for ever.
       if (code && Clock::now() - failed > graceful)
         send(SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -162,6 +163,7 @@ private:
     pids.push_back(pid);
   }
 
+  /// Ranks that were reaped are 0 in the list: their numbers may be other processes' by now.
   void send(int signal) {
     for (pid_t pid : pids)
       if (pid > 0)
@@ -171,6 +173,7 @@ private:
   std::vector<pid_t> pids;
 };
 
+/// Whether it is whole is found when it is read.
 bool hasCheckpoint(const std::string &folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
