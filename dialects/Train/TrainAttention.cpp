@@ -200,7 +200,8 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
           loops[axis] = -1;
       return loops;
     }
-    return {-1}; // seed, offsets, positions
+    // Seed, offsets, positions.
+    return SmallVector<int>(cast<RankedTensorType>(value.getType()).getRank(), -1);
   };
   SmallVector<int> q = {batchLoop, headLoop, rowLoop, depthLoop};
   SmallVector<int> k = {batchLoop, keyHead, columnLoop, depthLoop};
