@@ -29,7 +29,7 @@ PLAIN = {"no token", "mask of twos", "label at padding"}
 # model takes the one or predicts the other.
 PLAIN_LEFT = set(MODELS) - {"bert-mlm", "electra-mlm", "qwen2-cls", "gpt2-cls"}
 # Whose packed step has less work even where all is tokens: its windows are counted, and the plain step's mask is not one of windows.
-PACKED_WHOLE = {"gemma3"}
+PACKED_WHOLE = {"gemma3", "mistral"}
 failures = 0
 
 
