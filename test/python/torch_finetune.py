@@ -2,10 +2,12 @@
 """What PyTorch, transformers, PEFT and TRL say of `trainc finetune`: `torch_finetune.py FOLDER [CHECK...]`; needs them, takes some minutes.
 
 For every task: the folder that is exported has the loss that the run's last evaluation told. Preference losses and their
-gradients are TRL's. Packed rows have the loss of the same rows unpacked.
+gradients are TRL's. Packed rows have the loss of the same rows unpacked. The losses of 200 steps are those of PEFT's model.
 """
 
 import collections
+import contextlib
+import csv
 import functools
 import inspect
 import pathlib
@@ -100,15 +102,16 @@ def roberta(name="roberta"):
     return path
 
 
-def batch_of(opened):
-    """All rows, padded."""
+def batch_of(opened, rows=None):
+    """Rows (default: all), padded."""
     found = {}
+    rows = list(opened) if rows is None else rows
     for name, column in opened.columns.items():
-        rows = [row[name] for row in opened]
+        values = [row[name] for row in rows]
         if column.ragged:
-            longest = max(map(len, rows))
-            rows = [np.pad(row, (0, longest - len(row)), constant_values=column.pad) for row in rows]
-        found[name] = torch.as_tensor(np.stack(rows))
+            longest = max(map(len, values))
+            values = [np.pad(value, (0, longest - len(value)), constant_values=column.pad) for value in values]
+        found[name] = torch.as_tensor(np.stack(values))
         if found[name].dtype in (torch.int32, torch.int8):
             found[name] = found[name].long()
     return found
@@ -388,6 +391,85 @@ def preference_runs():
     assert abs(loss - last_loss(folder / "run-reward")) < 1e-5, (loss, last_loss(folder / "run-reward"))
 
 
+class InDouble(torch.overrides.TorchFunctionMode):
+    """Within it, what a model casts to float stays double."""
+
+    def __torch_function__(self, function, _, arguments=(), named=None):
+        widened = lambda value: torch.float64 if value is torch.float32 else value
+        if function is torch.Tensor.float:
+            function = torch.Tensor.double
+        return function(*map(widened, arguments), **{name: widened(value) for name, value in (named or {}).items()})
+
+
+def peft_curve(model, adapter, opened, dtype, steps, batch, micro, lr, warmup, clip):
+    """Losses and gradients' norms of PEFT's model over steps of `batch` packed rows, in the folder's order."""
+    base = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
+    module = peft.PeftModel.from_pretrained(base, str(adapter), is_trainable=True).to(dtype).train()
+    trained = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0)
+    counted = lambda b: (b["labels"][:, 1:] != -100).sum().item()
+    losses, norms, unequal = [], [], 0
+    for step in range(steps):
+        begin = step * batch
+        parts = [batch_of(opened, [opened.row(i % len(opened)) for i in range(k, k + micro)]) for k in range(begin, begin + batch, micro)]
+        tokens = sum(map(counted, parts))
+        unequal += len({counted(b) for b in parts}) > 1
+        total = 0.0
+        for part in parts:
+            segments = part.pop("segment_ids")
+            labels = part.pop("labels")
+            length = segments.shape[1]
+            seen = (segments[:, :, None] == segments[:, None, :]) & torch.ones(length, length).tril().bool()
+            mask = torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)[:, None]
+            with InDouble() if dtype == torch.float64 else contextlib.nullcontext():
+                logits = module(**part, attention_mask=mask, use_cache=False).logits
+            assert logits.dtype == dtype
+            loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), reduction="sum") / tokens
+            loss.backward()
+            total += loss.item()
+        norms.append(torch.nn.utils.clip_grad_norm_(trained, clip).item())
+        optimizer.param_groups[0]["lr"] = lr * ((step + 1) / warmup if step < warmup else (steps - step) / (steps - warmup))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(total)
+    assert unequal > steps // 2, "micro-batches that learn equally many tokens do not show how they are weighted"
+    return np.array(losses), np.array(norms)
+
+
+def curve_as_peft():
+    """With accumulation, packing, warm-up and clipping, the losses of 200 steps are as near to those of PEFT's model in double as are
+    those of PEFT's model in float; with the criterion of the curves in test/e2e."""
+    model = llama("curve", initializer_range=0.2)
+    base = transformers.AutoModelForCausalLM.from_pretrained(model, attn_implementation="eager")
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", init_lora_weights=False, task_type="CAUSAL_LM")
+    begun = folder / "curve-adapter"
+    peft.get_peft_model(base, config).save_pretrained(begun)
+    settings = {"steps": 200, "batch": 4, "micro": 2, "lr": 0.01, "warmup": 10, "clip": 1.0}
+    out = folder / "run-curve"
+    run("finetune", model, "--data", tiny.write(folder / "curve.jsonl", tiny.chats(150, seed=8)), "--pack", "--max-length", 256,
+        "--lora", "r=4,alpha=8", "--adapter", begun, "--batch-size", settings["batch"], "--micro-batch", settings["micro"],
+        "--steps", settings["steps"], "--lr", settings["lr"], "--lr-schedule", "linear", "--warmup", settings["warmup"],
+        "--clip-norm", settings["clip"], "--weight-decay", 0, "--seed", 3, "--no-shuffle", "-o", out)  # fmt: skip
+    with open(out / "logs" / "steps.csv") as file:
+        logged = list(csv.DictReader(file))
+    ours = {name: np.array([float(row[name]) for row in logged]) for name in ("loss", "grad_norm")}
+    rows = shards.Folder(out / "data" / "train")
+    several = sum(int(row["segment_ids"].max()) > 1 for row in rows)
+    assert len(rows) % 4 and several > len(rows) // 2, (len(rows), several)  # some batches end in the next epoch
+    exact = peft_curve(model, begun, rows, torch.float64, **settings)
+    single = peft_curve(model, begun, rows, torch.float32, **settings)
+    assert len(logged) == settings["steps"]
+    print(f"{len(rows)} rows, {several} of several documents; losses from {exact[0][0]:.4f} to {exact[0][-1]:.4f}, "
+          f"{sum(exact[1] > 1)} steps clipped")  # fmt: skip
+    for name, expected, in_single in zip(ours, exact, single):
+        error, noise = (np.abs(values / expected - 1) for values in (ours[name], in_single))
+        print(f"{name}: off by at most {error.max():.1e} (step {error.argmax() + 1}), PEFT in float by {noise.max():.1e} "
+              f"(step {noise.argmax() + 1})")  # fmt: skip
+        if name == "loss":
+            assert error.max() <= max(5e-6, 5 * noise.max()), (error.max(), noise.max())
+    assert exact[0][-4:].mean() < exact[0][:4].mean() / 2 and 0 < sum(exact[1] > 1) < settings["steps"]
+
+
 def tables():
     """Parquet and Arrow through datasets."""
     import datasets
@@ -407,7 +489,7 @@ def tables():
 
 
 chosen = sys.argv[2:]
-for check in (tasks, encoders, packed, not_packed, preferences_as_trl, orpo_steps, preference_runs, tables):
+for check in (tasks, encoders, packed, not_packed, preferences_as_trl, orpo_steps, preference_runs, curve_as_peft, tables):
     if not chosen or check.__name__ in chosen:
         check()
         print(check.__name__, flush=True)
