@@ -109,9 +109,10 @@ void Coordinator::watch() {
 }
 
 void Coordinator::tellAll(const Message &message) {
+  // One that it does not reach is noticed where its end is read, or by its silence.
   for (const auto &peer : peers)
-    if (peer->rank >= 0 && !peer->gone && !peer->socket.send(message))
-      peer->gone = true; // its end is noticed where it is read
+    if (peer->rank >= 0 && !peer->gone)
+      peer->socket.send(message);
 }
 
 /// Once: what follows from the first loss would only hide it.
