@@ -195,8 +195,8 @@ bool isFinite(const std::string &path) {
   std::shared_ptr<const MappedFile> file;
   if (!MappedFile::open(path + "/" + stateName, file).ok())
     return false;
-  const auto *text = reinterpret_cast<const char *>(file->data());
-  const Json state = Json::parse(text, text + file->size(), nullptr, /*allow_exceptions=*/false);
+  const Json state =
+      parseJson<Json>({reinterpret_cast<const char *>(file->data()), size_t(file->size())});
   // Older ones do not say.
   return state.is_object() && (!state.contains("finite") || state["finite"] != false);
 }

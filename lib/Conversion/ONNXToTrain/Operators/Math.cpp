@@ -345,6 +345,15 @@ static LogicalResult bitShift(NodeContext &c) {
   return c.set(tb.cast(direction == "LEFT" ? tb.mul(x, power) : tb.div(x, power), c.element(0)));
 }
 
+/// Whether what has the dims `from` is broadcast to `to` without making that larger.
+static bool broadcastsInto(ArrayRef<train::DimAttr> from, ArrayRef<train::DimAttr> to) {
+  return from.size() <= to.size() &&
+         llvm::all_of(llvm::zip_equal(from, to.take_back(from.size())), [](const auto &pair) {
+           const auto &[one, other] = pair;
+           return one == other || one.isConstant(1);
+         });
+}
+
 static LogicalResult where(NodeContext &c) {
   // Both branches in one type.
   if (c.element(1) != c.element(2) || !c.element(0).isInteger(1))
@@ -358,7 +367,8 @@ static LogicalResult where(NodeContext &c) {
   Value y = c.tensor(2);
   auto test = c.tensor(0).getDefiningOp<train::IsNanOp>();
   auto softmax = y.getDefiningOp<train::SoftmaxOp>();
-  if (test && softmax && test.getOperand() == y && isAll(c, 1, 0) && c.rank(1) <= c.rank(2))
+  if (test && softmax && test.getOperand() == y && isAll(c, 1, 0) &&
+      broadcastsInto(train::getDims(c.tensor(1)), train::getDims(y)))
     return c.set(train::SoftmaxOp::create(tb.b(), softmax.getLoc(), y.getType(),
                                           softmax.getOperand(), softmax.getAxisAttr(),
                                           tb.b().getUnitAttr()));
