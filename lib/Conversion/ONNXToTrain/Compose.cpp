@@ -50,8 +50,8 @@ FailureOr<SmallVector<Value>> gradientOf(NodeContext &c, StringRef type,
   FailureOr<LegalValue *> result = applyOperator(c, type, own, attributes);
   if (failed(result))
     return failure();
-  assert(of && "an operator has a result");
   Value of = c.state.tensorOf(**result);
+  assert(of && "an operator has a result");
   if (of.getType() != seed.getType()) {
     (void)c.fail("its output gradient does not have the shape of the output of " + type);
     return failure();
