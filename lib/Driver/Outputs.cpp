@@ -18,8 +18,8 @@ using llvm::StringRef;
 
 /// "1-import.mlir"
 static std::string fileOf(StringRef phase) {
-  assert(found != std::end(kPhases) && "phases are known by name");
   const auto *found = llvm::find(kPhases, phase);
+  assert(found != std::end(kPhases) && "phases are known by name");
   return std::to_string(found - std::begin(kPhases) + 1) + "-" + phase.str() + ".mlir";
 }
 
