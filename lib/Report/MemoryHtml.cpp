@@ -80,13 +80,13 @@ private:
     out << "<table><tr><th>category</th><th class=\"n\">bytes</th>";
     if (report.baseline) {
       before = categoriesOf(*report.baseline);
+      assert(before.size() == list.size() && "the same categories");
       out << "<th class=\"n\">without recompute</th>";
     }
     out << "<th>formula</th></tr>\n";
     for (auto [i, category] : llvm::enumerate(list)) {
       out << "<tr><td>" << escape(category.name) << "</td><td class=\"n\">"
           << formatBytes(category.bytes.value_or(0)) << "</td>";
-      assert(before.size() == list.size() && "the same categories");
       if (report.baseline)
         out << "<td class=\"n\">" << formatBytes(before[i].bytes.value_or(0)) << "</td>";
       out << "<td class=\"f\">" << escape(category.formula) << "</td></tr>\n";
