@@ -158,3 +158,18 @@ def get(name, make, check=lambda folder: None):
         shutil.rmtree(fresh, ignore_errors=True)
     _trim(root, entry, limit)
     return entry, False
+
+
+def get_told(name, make, tell):
+    """As `get`, the folder alone: what `make(path, tell)` tells is told each time, also where the folder was there."""
+
+    def fill(fresh):
+        told = []
+        make(fresh, lambda line: (told.append(line), tell(line)))
+        (fresh / "told.json").write_text(json.dumps(told))
+
+    entry, known = get(name, fill)
+    if known:
+        for line in json.loads((entry / "told.json").read_text()):
+            tell(line)
+    return entry

@@ -78,15 +78,10 @@ def _tokenize(paths, settings, output, tokenizer, tell):
         cache.versions("datasets", "jinja2", "numpy"),
     )  # fmt: skip
 
-    def make(entry):
-        told = []
-        preparation.prepare(paths, settings, entry / "rows", tokenizer.real(), lambda line: (told.append(line), tell(line)))
-        (entry / "told.json").write_text(json.dumps(told))
+    def make(entry, tell):
+        preparation.prepare(paths, settings, entry / "rows", tokenizer.real(), tell)
 
-    entry, known = cache.get(key, make)
-    if known:
-        for line in json.loads((entry / "told.json").read_text()):
-            tell(line)
+    entry = cache.get_told(key, make, tell)
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     cache.share(entry / "rows", output)

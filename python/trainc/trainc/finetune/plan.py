@@ -99,21 +99,17 @@ def make(run, settings, fresh, lengths, tell):
         compiler.version(), compiler.machine(), cache.hash_file(__file__),
     )  # fmt: skip
 
-    def compile_into(entry):
-        told = []
-        plan = _make(run, settings, fresh, lengths, lambda line: (told.append(line), tell(line)))
-        shutil.copyfile(run.package, entry / run.package.name)
-        shutil.copyfile(run.report, entry / run.report.name)
-        (entry / "plan.json").write_text(json.dumps({"told": told, "plan": dataclasses.asdict(plan)}))
+    def compile_into(entry, tell):
+        plan = _make(run, settings, fresh, lengths, tell)
+        for file in (run.package, run.report):
+            shutil.copyfile(file, entry / file.name)
+        (entry / "plan.json").write_text(json.dumps(dataclasses.asdict(plan)))
 
-    entry, known = cache.get(key, compile_into)
+    entry = cache.get_told(key, compile_into, tell)
+    for file in (run.package, run.report):
+        shutil.copyfile(entry / file.name, file)
     stored = json.loads((entry / "plan.json").read_text())
-    if known:
-        for line in stored["told"]:
-            tell(line)
-        shutil.copyfile(entry / run.package.name, run.package)
-        shutil.copyfile(entry / run.report.name, run.report)
-    return Plan(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored["plan"].items()})
+    return Plan(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
 
 
 def _make(run, settings, fresh, lengths, tell):
