@@ -113,28 +113,38 @@ private:
     }
     // A bias or a residual in the sum is no projection of the same input.
     SmallVector<Projection> bases;
-    collect(other, source, bases);
-    llvm::erase_if(bases, [&](const Projection &base) {
-      return base.in() != branch.a.in() || base.out() != branch.b.out();
-    });
+    llvm::SmallDenseSet<Value> without;
+    collect(
+        other,
+        [&](const Projection &base) {
+          return throughViews(base.input->get()) == source && base.in() == branch.a.in() &&
+                 base.out() == branch.b.out();
+        },
+        bases, without);
     if (bases.size() != 1)
       return bases.empty() ? "it is not added to a matmul of the same input with a parameter"
                            : "it is added to more than one matmul of the same input";
     branch.base = bases.front();
     return "";
   }
-  /// The terms of a sum that are projections of `source`.
-  /// Sums are followed through both operands, as far as they are sums.
-  void collect(Value sum, Value source, SmallVectorImpl<Projection> &bases) {
+  /// The terms of a sum that are bases, two at most: more is as wrong as two. Sums are followed
+  /// through both operands, as far as they are sums; one that has no base is looked at once.
+  void collect(Value sum, llvm::function_ref<bool(const Projection &)> isBase,
+               SmallVectorImpl<Projection> &bases, llvm::SmallDenseSet<Value> &without) {
     sum = throughViews(sum);
+    if (bases.size() > 1 || without.contains(sum))
+      return;
+    size_t before = bases.size();
     auto projection = projections.find(sum);
     if (projection != projections.end()) {
-      if (throughViews(projection->second.input->get()) == source)
+      if (isBase(projection->second))
         bases.push_back(projection->second);
     } else if (auto add = sum.getDefiningOp<AddOp>()) {
-      collect(add->getOperand(0), source, bases);
-      collect(add->getOperand(1), source, bases);
+      collect(add->getOperand(0), isBase, bases, without);
+      collect(add->getOperand(1), isBase, bases, without);
     }
+    if (bases.size() == before)
+      without.insert(sum);
   }
 
   llvm::MapVector<Value, Projection> projections;

@@ -334,8 +334,9 @@ private:
       return x.count == y.count;
     return x.number && y.number && same(x.number, y.number);
   }
-  /// Whether two values are computed alike.
-  /// Up to casts of integers. Depth is that of the denominator's formula, which is short.
+  /// Whether two values are computed alike, up to casts of integers. Each pair is compared once: a
+  /// chain of y + y has as many paths as 2 to the power of its length. Depth is that of the
+  /// denominator's formula, which is short.
   bool same(Value x, Value y) {
     auto withoutCasts = [](Value value) {
       while (auto cast = value.getDefiningOp<CastOp>()) {
@@ -356,14 +357,20 @@ private:
         a->getNumOperands() != b->getNumOperands() ||
         cast<OpResult>(x).getResultNumber() != cast<OpResult>(y).getResultNumber())
       return false;
-    return llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()),
-                        [&](auto pair) { return same(std::get<0>(pair), std::get<1>(pair)); });
+    auto known = alike.find({x, y});
+    if (known != alike.end())
+      return known->second;
+    bool result = llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()), [&](auto pair) {
+      return same(std::get<0>(pair), std::get<1>(pair));
+    });
+    return alike[{x, y}] = result;
   }
 
   func::FuncOp function;
-  llvm::StringSet<> rowSymbols;           ///< of the inputs' first axes
-  DimAttr rows;                           ///< of the first of them
-  std::unordered_map<void *, Term> terms; ///< by value; where they are they stay
+  llvm::StringSet<> rowSymbols;                        ///< of the inputs' first axes
+  DimAttr rows;                                        ///< of the first of them
+  std::unordered_map<void *, Term> terms;              ///< by value; where they are they stay
+  llvm::DenseMap<std::pair<Value, Value>, bool> alike; ///< those that were compared
 };
 
 } // namespace

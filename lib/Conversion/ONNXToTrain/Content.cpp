@@ -345,6 +345,24 @@ std::optional<bool> compareReals(StringRef op, double a, double b) {
 
 } // namespace
 
+/// A number as an integer of this type keeps it, which has more bits than a boolean's one.
+static int64_t wrapTo(IntegerType type, int64_t number) {
+  assert(type.getWidth() > 1 && "booleans do not wrap");
+  if (type.getWidth() >= 64)
+    return number;
+  uint64_t kept = uint64_t(number) & llvm::maskTrailingOnes<uint64_t>(type.getWidth());
+  return type.isUnsigned() ? int64_t(kept) : llvm::SignExtend64(kept, type.getWidth());
+}
+
+/// A size stays as it is: only numbers wrap.
+static DimAttr wrapTo(Type element, DimAttr value) {
+  auto type = dyn_cast<IntegerType>(element);
+  std::optional<int64_t> constant = value.getConstant();
+  return type && type.getWidth() > 1 && constant
+             ? DimAttr::constant(element.getContext(), wrapTo(type, *constant))
+             : value;
+}
+
 /// Broadcast as ONNX has it: from the last axis on.
 std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands,
                                 Type resultElement, const Bounds &bounds) {
@@ -415,7 +433,7 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
         dim = evaluateIntegers(op, {{*dim, 0}, x[i]}, bounds);
       if (!dim)
         return std::nullopt;
-      value.dim = *dim;
+      value.dim = wrapTo(resultElement, *dim);
     }
     result.values.push_back(value);
   }
@@ -447,12 +465,7 @@ std::optional<Content> castContent(const Content &x, Type element) {
         return std::nullopt;
       out.dim = DimAttr::constant(element.getContext(), *constant != 0);
     } else if (type) {
-      // A size stays as it is: only numbers wrap.
-      out.dim = value.dim;
-      if (std::optional<int64_t> constant = value.dim.getConstant();
-          constant && type.getWidth() < 64)
-        out.dim =
-            DimAttr::constant(element.getContext(), llvm::SignExtend64(*constant, type.getWidth()));
+      out.dim = wrapTo(element, value.dim);
     } else {
       return std::nullopt;
     }

@@ -126,6 +126,9 @@ private:
         return error(
             "the training model accumulates the gradient of '" + name +
             "', which the checkpoint does not name as trained: they do not belong together");
+      if (!gradients.insert({name, node}).second)
+        return error("the training model has two accumulators of the gradient of '" + name +
+                     "', of which only one can be the parameter's: export the artifacts again");
       erased.set(buffer.getArgNumber());
       if (node.getInputs().size() > 2)
         if (auto reset = dyn_cast<BlockArgument>(node.getInputs()[2]))
@@ -133,7 +136,6 @@ private:
       // The gradient itself takes the output's place.
       ret->setOperand(i, node.getInputs()[1]);
       graph.setResultAttr(i, onnx::kGradientOfAttr, builder.getStringAttr(name));
-      gradients.insert({name, node});
     }
     // Nothing reads them any more.
     for (auto &[name, node] : gradients)

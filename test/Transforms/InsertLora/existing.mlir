@@ -5,6 +5,7 @@
 // RUN: trainc-opt %t/branch.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %t/branch.mlir --check-prefix=REMARK
 // RUN: trainc-opt %t/branch.mlir --insert-lora="rank=1 targets=base" 2>&1 | FileCheck %t/branch.mlir --check-prefix=AGAIN
 // RUN: not trainc-opt %t/misses.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark 2>&1 | FileCheck %t/misses.mlir
+// RUN: not trainc-opt %t/twice.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark 2>&1 | FileCheck %t/twice.mlir
 // RUN: not trainc-opt %t/shapes.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark 2>&1 | FileCheck %t/shapes.mlir
 // RUN: not trainc-opt %t/scales.mlir --insert-lora="existing" 2>&1 | FileCheck %t/scales.mlir
 // RUN: not trainc-opt %t/left.mlir --insert-lora="existing" 2>&1 | FileCheck %t/left.mlir
@@ -76,6 +77,20 @@ func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "
   %9 = train.matmul %8, %b3 transposed : tensor<6x5xf32>, tensor<4x5xf32> -> tensor<6x4xf32>
   %10 = train.add %7, %9 : tensor<6x4xf32>
   return %10 : tensor<6x4xf32>
+}
+
+//--- twice.mlir
+// A matmul that enters a sum twice is two.
+// CHECK: NotRecognised{{.*}}it is added to more than one matmul of the same input{{.*}}'a' and 'b' are no branch
+func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %a: tensor<2x4xf32> {train.role = "parameter", train.name = "a"}, %b: tensor<4x2xf32> {train.role = "parameter", train.name = "b"},
+    %x: tensor<6x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<6x4xf32> {train.role = "output", train.name = "y"}) {
+  %y = train.matmul %x, %w transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+  %0 = train.matmul %x, %a transposed : tensor<6x4xf32>, tensor<2x4xf32> -> tensor<6x2xf32>
+  %1 = train.matmul %0, %b transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+  %2 = train.add %y, %y : tensor<6x4xf32>
+  %3 = train.add %2, %1 : tensor<6x4xf32>
+  return %3 : tensor<6x4xf32>
 }
 
 //--- shapes.mlir
