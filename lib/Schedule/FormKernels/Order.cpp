@@ -18,19 +18,41 @@ struct GroupRead {
   unsigned made;
 };
 
-/// Makes kernels due no later than those that read them, as far as what is read is made by then in
-/// program order. `due`: smaller is earlier.
-void advanceSources(ArrayRef<GroupRead> reads, SmallVectorImpl<unsigned> &due) {
-  SmallVector<SmallVector<const GroupRead *>, 0> above(due.size());
-  SmallVector<int> work;
-  for (const GroupRead &read : reads) {
-    above[read.reader].push_back(&read);
-    work.push_back(read.reader);
+/// The reads of each group.
+using ReadsOfGroups = SmallVector<SmallVector<const GroupRead *>, 0>;
+
+/// Makes kernels due no later than those that wait for them. Ops that were joined to a kernel may
+/// stand behind its readers, and what such an op reads behind these, too: all of it runs before the
+/// first reader, so what the reader does not wait for is not to run in between. `due`: smaller is
+/// earlier.
+void advanceAwaited(const ReadsOfGroups &reads, MutableArrayRef<unsigned> due) {
+  // As program order has it: a kernel runs where all that it reads is made, or later.
+  SmallVector<unsigned> last(due);
+  for (auto [g, above] : llvm::enumerate(reads))
+    for (const GroupRead *read : above)
+      last[g] = std::max(last[g], read->made);
+  SmallVector<int> work(llvm::to_vector(llvm::seq<int>(0, due.size())));
+  // Ends: a position only ever gets smaller.
+  while (!work.empty()) {
+    int reader = work.pop_back_val();
+    for (const GroupRead *read : reads[reader])
+      if (last[reader] < last[read->source]) {
+        last[read->source] = last[reader];
+        work.push_back(read->source);
+      }
   }
+  for (auto [position, bound] : llvm::zip_equal(due, last))
+    position = std::min(position, bound);
+}
+
+/// Makes kernels due no later than those that read them, as far as what is read is made by then in
+/// program order.
+void advanceSources(const ReadsOfGroups &reads, MutableArrayRef<unsigned> due) {
+  SmallVector<int> work(llvm::to_vector(llvm::seq<int>(0, due.size())));
   // Ends: a due position only ever gets smaller, and is never below where a value is made.
   while (!work.empty()) {
     int reader = work.pop_back_val();
-    for (const GroupRead *read : above[reader]) {
+    for (const GroupRead *read : reads[reader]) {
       unsigned needed = std::max(due[reader], read->made);
       if (needed < due[read->source]) {
         due[read->source] = needed;
@@ -68,7 +90,11 @@ public:
     // Priority is where a group is due by its own members, then no later than its readers' allow.
     for (const Group &group : groups.all())
       priority.push_back(group.duePosition(groups.getPositions()));
-    advanceSources(reads, priority);
+    ReadsOfGroups above(groups.size());
+    for (const GroupRead &read : reads)
+      above[read.reader].push_back(&read);
+    advanceAwaited(above, priority);
+    advanceSources(above, priority);
   }
 
   /// An update runs once nobody needs the old value any more, so that it happens in place, and then

@@ -272,6 +272,29 @@ func.func @due_where_the_first_stood(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -
 
 // -----
 
+// A sum of a late matmul was joined to one that an early matmul waits for: the late matmul comes first, and what the early one does not
+// wait for (a weight that is made for its reader) is not made in between.
+// CHECK-LABEL: func.func @awaited
+// CHECK-NEXT: train.matmul %arg1, %arg2
+// CHECK-NEXT: %[[S:.*]]:2 = train.fusion
+// CHECK: %[[E:.*]] = train.broadcast %[[S]]#0
+// CHECK-NEXT: %[[M:.*]] = train.matmul %[[E]], %arg2
+// CHECK-NEXT: %[[T:.*]] = train.fusion(%arg1)
+// CHECK: train.tanh
+// CHECK: train.matmul %[[M]], %[[T]]
+func.func @awaited(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>) {
+  %0 = train.reduce sum %x axes = [0] : tensor<8x8xf32> -> tensor<8xf32>
+  %1 = train.broadcast %0 axes = [1] : tensor<8xf32> -> tensor<8x8xf32>
+  %2 = train.matmul %1, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %3 = train.tanh %y : tensor<8x8xf32>
+  %4 = train.matmul %2, %3 : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %5 = train.matmul %y, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %6 = train.reduce sum %5 axes = [0] : tensor<8x8xf32> -> tensor<8xf32>
+  return %4, %6 : tensor<8x8xf32>, tensor<8xf32>
+}
+
+// -----
+
 // A reshape that joins axes of a value that can be computed again is index arithmetic in its reader.
 // CHECK-LABEL: func.func @reshape_inside
 // CHECK: train.fusion(%arg0) : {{.*}} -> tensor<4xf32>
