@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Writes the unit tests' tiny package, for the programs that see the C API only:
-// make-tiny-package FILE [cuda|cuda-gemm|cuda-offload|cuda-quantized|tokens|cuda-tokens|rows]
+// make-tiny-package FILE [cuda|cuda-gemm|cuda-offload|cuda-quantized|cuda-ranks|tokens|cuda-tokens|
+// rows]
 #include "tiny_package.h"
 
 #include <string_view>
@@ -9,6 +10,8 @@ int main(int argc, char **argv) {
   const std::string_view kind = argc == 3 ? argv[2] : "";
   const bool tokens = kind == "tokens" || kind == "cuda-tokens";
   trainrt::test::TinyOptions options;
+  if (kind == "cuda-ranks")
+    options = trainrt::test::distributedTiny();
   options.cudaGemm = kind == "cuda-gemm";
   options.offload = kind == "cuda-offload";
   if (kind == "cuda-quantized") { // every format, and adapters
@@ -41,7 +44,7 @@ int main(int argc, char **argv) {
     };
   }
   options.cuda = options.cudaGemm || options.offload || kind == "cuda-quantized" ||
-                 kind == "cuda" || kind == "cuda-tokens";
+                 kind == "cuda" || kind == "cuda-ranks" || kind == "cuda-tokens";
   if (tokens) // of the input "id": 2 pads, and as a label -100 is ignored
     options.editManifest = [](std::string &manifest) {
       const std::string name = "\"name\": \"id\"";

@@ -31,6 +31,7 @@ static constexpr TargetTraits kTraits{
     .lowersPrecision = true,
     .fusedAttention = true,
     .kernelVariants = true,
+    .collectives = true,
 };
 
 namespace {

@@ -28,6 +28,8 @@ typedef struct trainrt_ranks_options {
   int32_t join_seconds;     /* how long ranks are waited for at the beginning (default 60) */
   int32_t silence_seconds;  /* without a word from a rank it is lost (default 5) */
   int32_t exchange_seconds; /* how long an exchange may take, a slow rank's step included (120) */
+  int32_t vendor_sums; /* 1: gradients are added up by NCCL itself, not in the order of ranks: on
+                          GPUs only, and no other run has the same bits (default 0) */
 } trainrt_ranks_options;
 
 static inline trainrt_ranks_options trainrt_ranks_options_default(void) {
@@ -43,7 +45,7 @@ static inline trainrt_ranks_options trainrt_ranks_options_default(void) {
 }
 
 /* Waits for all ranks. RANK_LOST: some did not come, or the coordinator does not answer; NOT_FOUND:
- * the plugin that connects processes is not installed. */
+ * the plugin that connects processes is not installed (on CPUs, of the first session). */
 TRAINRT_API trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options,
                                               trainrt_ranks **ranks, trainrt_error **error);
 /* Ends the run of all other ranks: their calls fail with RANK_LOST and `why`. From any thread. */

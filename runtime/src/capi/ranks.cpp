@@ -25,7 +25,8 @@ trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options, trainrt_
       // In whole seconds: 0 would end the run at once.
       if (value < 1)
         return fail(Code::InvalidArgument, "options->", name, ": ", value, " is no time to wait");
-    ProcessRank which{given.rank, given.world, given.coordinator, given.listening, {}};
+    ProcessRank which{given.rank,      given.world, given.coordinator,
+                      given.listening, {},          given.vendor_sums != 0};
     which.limits = {std::chrono::seconds(given.join_seconds),
                     std::chrono::seconds(given.silence_seconds),
                     std::chrono::seconds(given.exchange_seconds)};

@@ -130,6 +130,7 @@ std::string ofTuning(const Options &o) {
 /// The ways in which a run has several ranks; it has one of them at most.
 std::string ofRanks(const Options &o) {
   const std::pair<bool, const char *> ways[] = {{o.ranks != 0, "--ranks"},
+                                                {o.gpus != 0, "--gpus"},
                                                 {o.emulateWorld != 0, "--emulate-world"},
                                                 {!o.coordinator.empty(), "--coordinator"}};
   const std::pair<bool, const char *> alone[] = {{o.world > 1, "--world"},
@@ -150,8 +151,12 @@ std::string ofRanks(const Options &o) {
       if (excluded && (way != "--coordinator" || other != alone[0].second))
         return way + " and " + other + " exclude each other";
   }
-  if (o.maxRestarts && (!o.ranks || o.save.empty()))
-    return "--max-restarts needs --ranks N and --save DIR";
+  if (o.maxRestarts && (!(o.ranks || o.gpus) || o.save.empty()))
+    return "--max-restarts needs --ranks N or --gpus N, and --save DIR";
+  if (o.gpus && o.given.count("--device"))
+    return "--gpus and --device exclude each other: CUDA_VISIBLE_DEVICES says which GPUs";
+  if (o.reduce == "nccl" && o.emulateWorld)
+    return "--reduce nccl and --emulate-world exclude each other: NCCL knows no ranks on one GPU";
   return {};
 }
 
@@ -228,6 +233,7 @@ std::string ofMissingData(const Options &o) {
       {o.world > 1, "--world"},
       {o.emulateWorld != 0, "--emulate-world"},
       {o.ranks != 0, "--ranks"},
+      {o.gpus != 0, "--gpus"},
       {!o.coordinator.empty(), "--coordinator"},
       {o.dropTail.has_value(), "--tail"}};
   for (auto [given, name] : needData)

@@ -239,6 +239,8 @@ void Run::perform() {
                                    "; compile it with --distribute data");
     reporter->fact("ranks", std::to_string(place.world) + ", by " + place.source +
                                 "; rank 0 is at " + place.coordinator);
+    if (options.reduce == "nccl")
+      reporter->fact("sums", "NCCL's own: only the same run on the same GPUs repeats their bits");
   }
   prepareOutputs();
   // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
@@ -328,7 +330,7 @@ int runMain(int argc, char **argv) {
       return parsed.exitCode;
     }
     // This process only starts the ranks: it opens neither package nor data.
-    if (parsed.options->ranks)
+    if (parsed.options->ranks || parsed.options->gpus)
       return launchRanks(*parsed.options);
     catchSignals();
     return runRank(std::move(*parsed.options));

@@ -439,6 +439,24 @@ void CommandLine::addRanks() {
       ->type_name("N")
       ->check(integer(1, 1024))
       ->group(group);
+  app.add_option("--gpus", o.gpus,
+                 "the same for packages of a GPU: each process has one, the first N of "
+                 "CUDA_VISIBLE_DEVICES")
+      ->type_name("N")
+      ->check(integer(1, 1024))
+      ->group(group);
+  app.add_option("--local-rank", o.localRank,
+                 "beside --coordinator: the GPU of this process (default: as torchrun, mpirun or "
+                 "srun say, else --device)")
+      ->type_name("N")
+      ->check(integer(0, 1023))
+      ->group(group);
+  app.add_option("--reduce", o.reduce,
+                 "rank-order: gradients are added up in the order of ranks, with the bits of one "
+                 "process (default); nccl: as NCCL does, on GPUs")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"rank-order", "nccl"}))
+      ->group(group);
   app.add_option("--coordinator", o.coordinator,
                  "where rank 0 listens and all others call: this process is --rank R of --world N "
                  "(default: as torchrun, mpirun or srun say)")
@@ -450,7 +468,8 @@ void CommandLine::addRanks() {
       ->check(integer(1, 64))
       ->group(group);
   app.add_option("--max-restarts", o.maxRestarts,
-                 "of --ranks: begin again from the last checkpoint of --save where a rank is lost")
+                 "of --ranks and --gpus: begin again from the last checkpoint of --save where a "
+                 "rank is lost")
       ->type_name("N")
       ->check(integer(0, 1000))
       ->group(group);

@@ -40,6 +40,9 @@ struct Options {
   int64_t rank = 0, world = 1;
   // Processes that train together.
   int64_t ranks = 0;       ///< that this one starts; 0: none
+  int64_t gpus = 0;        ///< the same, each with a GPU
+  int64_t localRank = -1;  ///< on this machine, which says the GPU; -1: not known
+  std::string reduce;      ///< "nccl": its own sums; "": ours
   std::string coordinator; ///< HOST:PORT
   int64_t maxRestarts = 0, joinTimeout = 60, exchangeTimeout = 120;
   /// Ranks that share a step's micro-batches, and which this one is: set where they have joined.

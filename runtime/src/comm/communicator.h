@@ -6,6 +6,7 @@
 
 #include "format/status.h"
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,9 +40,22 @@ public:
   virtual Status exchange(std::span<const Sent> sent, std::span<const Received> received) = 0;
   /// Ends what the other ranks wait for, now and from now on, with this reason.
   virtual void abort(const Status &why) = 0;
+  /// Why the run has to end, for whoever waits for something else than an exchange; OK while it
+  /// need not. Any thread.
+  virtual Status failure() const = 0;
 
-  /// The bytes of all ranks, by rank.
-  Status gather(const std::string &mine, std::vector<std::string> &all);
+  /// Makes what `exchange` needs, where that is not there from the beginning. All ranks call it.
+  /// NotFound where something is not installed.
+  virtual Status connect() { return {}; }
+  /// Whether the ranks are threads of one process, which see each other's memory.
+  virtual bool sharesMemory() const { return false; }
+  /// Whether sums may be those of a library of the device's vendor, not in the order of ranks.
+  virtual bool wantsVendorSums() const { return false; }
+  /// How long what ranks do together may take.
+  virtual std::chrono::milliseconds limit() const { return std::chrono::minutes(2); }
+
+  /// The bytes of all ranks, by rank: a few hundred, or thousands. Needs no `connect`.
+  virtual Status gather(const std::string &mine, std::vector<std::string> &all);
 
 private:
   const int own, count;

@@ -113,6 +113,8 @@ void ControlPlane::take(const Message &message) {
     ready = true;
   else if (word == Word::Value && message.texts.size() == 2)
     values[message.texts[0]] = message.texts[1];
+  else if (word == Word::Gather && message.texts.size() == 1)
+    gathered = message.texts[0];
   changed.notify_all();
 }
 
@@ -151,6 +153,21 @@ Status ControlPlane::get(const std::string &key, std::string &value) {
                 limits.exchange.count() / 1000, " s");
   value = found->second;
   return {};
+}
+
+/// Without a limit of its own: an answer comes, or the run is lost.
+Status ControlPlane::gather(const std::string &mine, std::vector<std::string> &all) {
+  const bool isSent = send({uint32_t(Word::Gather), {mine}});
+  if (!isSent)
+    return explain(Status(Code::RankLost, "rank 0, the coordinator, has ended"));
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return gathered || !lost.ok(); });
+  if (!gathered)
+    return lost;
+  const std::string packed = *std::exchange(gathered, std::nullopt);
+  return unpackTexts(packed, all)
+             ? Status()
+             : Status(Code::RankLost, "the coordinator's answer is none that this version knows");
 }
 
 void ControlPlane::abort(const std::string &why) { send({uint32_t(Word::Abort), {why}}); }

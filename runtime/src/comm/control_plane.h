@@ -26,6 +26,9 @@ public:
   Status set(const std::string &key, const std::string &value);
   /// Waits until some rank has set it.
   Status get(const std::string &key, std::string &value);
+  /// The bytes of all ranks, by rank; all call it, in the same order among such calls. The
+  /// coordinator knows for whom the others have waited too long.
+  Status gather(const std::string &mine, std::vector<std::string> &all);
   /// Makes all ranks end with this reason.
   void abort(const std::string &why);
   /// Why the run has to end; OK while it need not.
@@ -51,6 +54,7 @@ private:
   std::condition_variable changed;
   // Under the mutex.
   std::map<std::string, std::string> values;
+  std::optional<std::string> gathered; ///< the answer
   Status lost;
   bool ready = false, stopped = false;
   std::function<void()> tell;

@@ -4,6 +4,7 @@
 #include "comm/coordinator.h"
 
 #include <algorithm>
+#include <cstring>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -23,6 +24,33 @@ std::string seconds(std::chrono::milliseconds time) {
   return std::to_string(time.count() / 1000) + " s";
 }
 } // namespace
+
+std::string packTexts(const std::vector<std::string> &texts) {
+  std::string packed;
+  for (const std::string &text : texts) {
+    const uint64_t size = text.size();
+    packed.append(reinterpret_cast<const char *>(&size), sizeof size);
+    packed += text;
+  }
+  return packed;
+}
+
+/// Sizes are compared with what is left: the bytes may be anybody's.
+bool unpackTexts(const std::string &packed, std::vector<std::string> &texts) {
+  texts.clear();
+  for (size_t at = 0; at < packed.size();) {
+    uint64_t size = 0;
+    if (packed.size() - at < sizeof size)
+      return false;
+    std::memcpy(&size, packed.data() + at, sizeof size);
+    at += sizeof size;
+    if (packed.size() - at < size)
+      return false;
+    texts.push_back(packed.substr(at, size));
+    at += size;
+  }
+  return true;
+}
 
 /// Peers, values and all the rest are the thread's own from here on; `stopped` is the only word
 /// from outside.
@@ -95,6 +123,7 @@ void Coordinator::watch() {
   for (const auto &peer : peers)
     if (peer->rank >= 0 && !peer->gone && !peer->left && now - peer->heard > limits.silence)
       lose(peer->name() + " has not been heard of for " + seconds(limits.silence));
+  checkGathering();
   // Told once: `lose` sets `lost`.
   if (ready || lost || now - began < limits.join)
     return;
@@ -164,6 +193,33 @@ void Coordinator::answer(Peer &peer, const std::string &key) {
     peer.wanted.push_back(key);
 }
 
+/// A rank waits for the answer before it tells the next: there is one of each at most.
+void Coordinator::gather(Peer &peer, const std::string &bytes) {
+  if (gathered.empty())
+    gathering = Clock::now();
+  gathered[peer.rank] = bytes;
+  if (gathered.size() < size_t(world))
+    return checkGathering();
+  std::vector<std::string> all;
+  for (auto &[rank, text] : gathered)
+    all.push_back(std::move(text));
+  gathered.clear();
+  tellAll(say(Word::Gather, {packTexts(all)}));
+}
+
+/// Whoever has left in order comes to nothing more, and whoever is alive but does not come is stuck
+/// somewhere: the first of them is named.
+void Coordinator::checkGathering() {
+  if (gathered.empty())
+    return;
+  const bool isLate = Clock::now() - gathering > limits.exchange;
+  for (const auto &peer : peers)
+    if (peer->rank >= 0 && !gathered.count(peer->rank) && (peer->left || isLate))
+      lose(peer->name() + (peer->left
+                               ? " has left, and others wait for it"
+                               : " has let the others wait for " + seconds(limits.exchange)));
+}
+
 /// Any word is a sign of life. False for words that ranks do not say, and for those with other
 /// numbers of texts.
 bool Coordinator::take(Peer &peer, const Message &message) {
@@ -189,10 +245,16 @@ bool Coordinator::take(Peer &peer, const Message &message) {
       return false;
     answer(peer, texts[0]);
     return true;
+  case Word::Gather:
+    if (texts.size() != 1 || !ready)
+      return false;
+    gather(peer, texts[0]);
+    return true;
   case Word::Beat:
     return true;
   case Word::Leave:
     peer.left = true;
+    checkGathering();
     return true;
   case Word::Abort:
     lose(peer.name() + ": " + (texts.empty() ? "it has failed" : texts[0]));

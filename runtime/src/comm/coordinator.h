@@ -22,11 +22,17 @@ enum class Word : uint32_t {
   Set,    ///< key, value
   Get,    ///< key
   Value,  ///< key, value
+  Gather, ///< bytes of this rank; all have said it: those of all, as `packTexts` packs them
   Beat,   ///< still there
   Leave,  ///< will be gone, in order
   Abort,  ///< why all have to end
   Lost    ///< the same, of the rank that it was
 };
+
+/// Texts with their sizes, as one.
+std::string packTexts(const std::vector<std::string> &texts);
+/// False where `packed` is none.
+bool unpackTexts(const std::string &packed, std::vector<std::string> &texts);
 
 struct RankLimits {
   /// Until all ranks are there.
@@ -63,6 +69,10 @@ private:
   bool join(Peer &peer, const Message &message);
   void refuse(Peer &peer, const std::string &why);
   void answer(Peer &peer, const std::string &key);
+  /// A rank's bytes, of those that all wait for.
+  void gather(Peer &peer, const std::string &bytes);
+  /// "rank 1 on host has left ...", where a rank waits for one that will not come.
+  void checkGathering();
   void tellAll(const Message &message);
   /// All have to end.
   void lose(const std::string &why);
@@ -77,6 +87,9 @@ private:
   Clock::time_point beaten = began;
   std::vector<std::unique_ptr<Peer>> peers;
   std::map<std::string, std::string> values;
+  /// What the ranks have told of what all of them tell, by rank, and since when one waits.
+  std::map<int, std::string> gathered;
+  Clock::time_point gathering;
   bool ready = false, lost = false;
   std::atomic<bool> stopped{false};
   Clock::time_point stopping;

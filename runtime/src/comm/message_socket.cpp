@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t magic = 0x31524e54; // "TNR1"
 /// What ranks tell each other here is short; longer is something else's.
-constexpr uint32_t mostTexts = 16, mostBytes = 1 << 20;
+constexpr uint32_t mostTexts = 16, mostBytes = 1 << 24;
 
 void addNumber(std::string &to, uint32_t number) {
   to.append(reinterpret_cast<const char *>(&number), sizeof number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads the plugin, and gives it the coordinator as its store.
+// Loads the plugin where ranks exchange in the host's memory, and gives it the coordinator as its
+// store.
 
 #include "comm/process_ranks.h"
 #include "comm/control_plane.h"
@@ -63,25 +64,27 @@ TrainrtGlooSink sinkOf(std::string &text) {
           &text};
 }
 
-/// Pieces go through the plugin, reasons through the control plane, which outlasts a connection
-/// between ranks. One thread exchanges; any may abort.
-class GlooRank final : public Communicator {
+/// Pieces go through the plugin, reasons and short texts through the control plane, which outlasts
+/// a connection between ranks. One thread exchanges; any may abort.
+class ProcessRanks final : public Communicator {
 public:
-  GlooRank(const ProcessRank &which, const TrainrtGlooPlugin &plugin,
-           std::unique_ptr<ControlPlane> control)
-      : Communicator(which.rank, which.world), plugin(plugin), control(std::move(control)) {}
+  ProcessRanks(const ProcessRank &which, std::unique_ptr<ControlPlane> control)
+      : Communicator(which.rank, which.world), control(std::move(control)),
+        vendorSums(which.vendorSums) {}
 
-  ~GlooRank() override {
-    // Nobody calls `abort` of the group any more.
+  ~ProcessRanks() override {
     // It stops the thread that may call `abort` of the group, and so goes first.
     control.reset();
     if (group)
-      plugin.close(group);
+      plugin->close(group);
   }
 
-  /// Before any exchange. The store is asked only while the plugin opens; where that fails there is
-  /// no group.
-  Status connect() {
+  /// Once, before any exchange. The store is asked only while the plugin opens; where that fails
+  /// there is no group.
+  Status connect() override {
+    if (group)
+      return {};
+    TRAINRT_TRY(loadPlugin(plugin));
     TrainrtGlooStore store{
         control.get(),
         [](void *user, const char *key, const void *bytes, size_t size) {
@@ -99,18 +102,18 @@ public:
           return 0;
         }};
     std::string why;
-    if (plugin.open(rank(), world(), control->address().c_str(), &store,
-                    control->limits.exchange.count(), &group, sinkOf(why)))
+    if (plugin->open(rank(), world(), control->address().c_str(), &store,
+                     control->limits.exchange.count(), &group, sinkOf(why)))
       return control->explain(fail(Code::RankLost, "rank ", rank(), ": ", why));
     // Only now is there a group to abort. The destructor ends this before the group goes.
-    control->onFailure([this] { plugin.abort(group); });
+    control->onFailure([this] { plugin->abort(group); });
     return {};
   }
 
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
     // A run that is lost waits for nobody.
-    if (Status status = control->failure(); !status.ok())
-      return status;
+    TRAINRT_TRY(control->failure());
+    TRAINRT_TRY(connect());
     const size_t ranks = size_t(world());
     std::vector<const void *> from(ranks);
     std::vector<void *> to(ranks);
@@ -122,8 +125,8 @@ public:
       toBytes[i] = received[i].bytes;
     }
     std::string why;
-    if (!plugin.exchange(group, from.data(), fromBytes.data(), to.data(), toBytes.data(),
-                         sinkOf(why)))
+    if (!plugin->exchange(group, from.data(), fromBytes.data(), to.data(), toBytes.data(),
+                          sinkOf(why)))
       return {};
     Status status = control->explain(
         fail(Code::RankLost, "rank ", rank(), " waited for the others in vain: ", why));
@@ -132,17 +135,24 @@ public:
     return status;
   }
 
+  Status gather(const std::string &mine, std::vector<std::string> &all) override {
+    return control->gather(mine, all);
+  }
   void abort(const Status &why) override { control->abort(why.message()); }
+  Status failure() const override { return control->failure(); }
+  std::chrono::milliseconds limit() const override { return control->limits.exchange; }
+  bool wantsVendorSums() const override { return vendorSums; }
 
 private:
-  const TrainrtGlooPlugin &plugin;
+  const TrainrtGlooPlugin *plugin = nullptr;
   std::unique_ptr<ControlPlane> control;
   TrainrtGlooGroup *group = nullptr;
+  const bool vendorSums;
 };
 
 } // namespace
 
-/// `ranks` is set where all are connected. The listening socket is owned here from `join` on:
+/// `ranks` is set where all are there. The listening socket is owned here from `join` on:
 /// behind an earlier error it is still the caller's.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
   if (which.world < 1 || which.rank < 0 || which.rank >= which.world)
@@ -150,14 +160,10 @@ Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks)
   Endpoint at;
   if (!Endpoint::parse(which.coordinator, at))
     return fail(Code::InvalidArgument, "coordinator '", which.coordinator, "' is no HOST:PORT");
-  const TrainrtGlooPlugin *plugin = nullptr;
-  TRAINRT_TRY(loadPlugin(plugin));
   std::unique_ptr<ControlPlane> control;
   TRAINRT_TRY(ControlPlane::join(which.rank, which.world, at, Socket(which.listening), which.limits,
                                  control));
-  auto result = std::make_shared<GlooRank>(which, *plugin, std::move(control));
-  TRAINRT_TRY(result->connect());
-  ranks = std::move(result);
+  ranks = std::make_shared<ProcessRanks>(which, std::move(control));
   return {};
 }
 

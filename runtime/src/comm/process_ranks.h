@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ranks that are processes, of one machine or of several: the coordinator brings them together, and
-// Gloo, a plugin, carries what they exchange.
+// Ranks that are processes, of one machine or of several: the coordinator brings them together and
+// carries what they tell each other, and Gloo, a plugin, what they exchange in the host's memory.
 #ifndef TRAINRT_COMM_PROCESS_RANKS_H
 #define TRAINRT_COMM_PROCESS_RANKS_H
 
@@ -18,10 +18,11 @@ struct ProcessRank {
   /// Of rank 0: a socket that listens there already; -1: it opens one.
   int listening = -1;
   RankLimits limits;
+  bool vendorSums = false; ///< Communicator::wantsVendorSums
 };
 
-/// Waits for all ranks. NotFound where the plugin is not installed, RankLost where ranks do not
-/// come.
+/// Waits for all ranks. RankLost where ranks do not come. Their `connect` loads the plugin:
+/// NotFound where it is not installed.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks);
 
 } // namespace trainrt

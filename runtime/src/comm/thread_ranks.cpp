@@ -78,6 +78,12 @@ public:
     meeting->changed.notify_all();
   }
 
+  Status failure() const override {
+    std::lock_guard lock(meeting->mutex);
+    return meeting->failure;
+  }
+  bool sharesMemory() const override { return true; }
+
 private:
   const std::shared_ptr<Meeting> meeting;
 };

@@ -19,7 +19,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = false,
      .runsAhead = false,
      .vendorProducts = false,
-     .hasCollectives = true,
      .narrowAttention = false},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
@@ -30,7 +29,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = true,
      .runsAhead = true,
      .vendorProducts = true,
-     .hasCollectives = false,
      .narrowAttention = true},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);

@@ -12,6 +12,18 @@ std::string commandName(const Program &program, const ExecutionPlan &plan, size_
                     [&](const auto &op, const StepView &step) { return op.name(program, step); });
 }
 
+std::string exchangeText(const Program &program, const Function &function, const Command &command) {
+  constexpr size_t most = 3;
+  const size_t count = command.operands.size();
+  std::string text = "exchange of ";
+  for (size_t i = 0; i < std::min(count, most); ++i)
+    text += (i == 0           ? ""
+             : i + 1 == count ? " and "
+                              : ", ") +
+            bufferName(program, function.buffers[command.operands[i].buffer]);
+  return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
+}
+
 int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
   return plan.visit(plan.steps[index],
                     [](const auto &op, const StepView &step) { return op.bytes(step); });

@@ -14,6 +14,10 @@ namespace trainrt {
 /// The kernel's name, or "gemm bf16 8x512x1024x512" (batch, m, n, k), "attention", "copy", "fill".
 std::string commandName(const Program &program, const ExecutionPlan &plan, size_t index);
 
+/// "exchange of the gradient of parameter 'a', ... and 3 others: ", for the beginning of
+/// errors.
+std::string exchangeText(const Program &program, const Function &function, const Command &command);
+
 /// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
 int64_t commandBytes(const ExecutionPlan &plan, size_t index);
 

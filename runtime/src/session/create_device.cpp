@@ -17,6 +17,12 @@ Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &o
                   Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
   std::shared_ptr<const KernelLibrary> kernels;
   TRAINRT_TRY(package->kernels(kernels));
+  if (options.ranks && options.ranks->wantsVendorSums())
+    return Status(Code::Unsupported,
+                  "--reduce nccl is for packages of --target cuda: on CPUs there "
+                  "are sums in the order of ranks only");
+  if (options.ranks && options.ranks->world() > 1)
+    TRAINRT_TRY(options.ranks->connect());
   device = std::make_unique<HostDevice>(std::move(package), std::move(kernels), options,
                                         std::move(addressOf));
   return {};

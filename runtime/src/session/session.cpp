@@ -55,7 +55,7 @@ Status Session::start(const SessionOptions &options) {
   TRAINRT_TRY(createDevice(
       source,
       {threads, options.allocator, options.device, options.stream, options.synchronous,
-       observer.get(), ranks.get()},
+       observer.get(), inference ? nullptr : ranks.get()},
       [this](Space space, uint32_t index) { return values.address(space, index); }, device));
   if (!device->note().empty())
     notes += device->note() + "\n";

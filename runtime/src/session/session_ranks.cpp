@@ -38,7 +38,8 @@ std::string Session::describeStep(const StepOptions &options) const {
   static constexpr const char *weightings[] = {"as their losses", "the same", "by rows",
                                                "by tokens"};
   text << ", micro-batches counting " << weightings[size_t(options.accumulateBy)] << ", seed "
-       << key << (options.allowNonfinite ? ", whatever is not finite" : "") << " of package "
+       << key << (options.allowNonfinite ? ", whatever is not finite" : "")
+       << (ranks->wantsVendorSums() ? ", with sums of the vendor's" : "") << " of package "
        << hex64(fnv1a64(manifest.data(), manifest.size()));
   return text.str();
 }

@@ -331,6 +331,36 @@ class Cases:
             _, err = self.run("gpu-gemm.tpk", *flags, *more, code=2)
             expect(part in err, part, err)
 
+    def case_ranks(self):
+        """On one GPU: the bits of one process."""
+        flags = ["--batch-size", 5, "--steps", 4]
+        alone, _, _ = self.log("gpu-ranks.tpk", *flags, "--accumulate", 2)
+        ranks, _, _ = self.log("gpu-ranks.tpk", *flags, "--emulate-world", 2)
+        same = [[(step["step"], step["loss"]) for step in steps] for steps in (alone, ranks)]
+        expect(len(alone) == 4 and same[0] == same[1], *same)
+
+    def case_ranks_that_are_processes(self):
+        """Each has a GPU, or is refused; the fake NCCL knows nothing of other processes."""
+        flags = ["--batch-size", 5, "--steps", 2, "--collective-timeout", 1]
+        _, err = self.run("gpu-ranks.tpk", *flags, "--gpus", 2, code=3)
+        expect("rank 1 needs a GPU of its own: there is no GPU 1: this process sees 1, GPU 0" in err, err)
+        two = {"FAKE_CUDA_DEVICES": "2"}
+        for how in (["--gpus", 2], ["--ranks", 2]):
+            _, err = self.run("gpu-ranks.tpk", *flags, *how, code=5, **two)
+            expect("NCCL cannot connect the GPUs of 2 ranks" in err and "have not come within 1 s" in err, err)
+        nowhere = dict.fromkeys(("TRAINRT_CUDA_PATH", "PATH", "HOME", "VIRTUAL_ENV", "CONDA_PREFIX"), str(self.scratch()))
+        _, err = self.run("gpu-ranks.tpk", *flags, "--gpus", 2, code=3, **two, **nowhere)
+        missing = "cannot find libnccl.so.2 (ranks on several GPUs exchange by it; it is in the wheels"
+        expect(missing in err or "NCCL cannot connect the GPUs" in err, err)  # a real one of the system's
+        for launcher in (["RANK", "WORLD_SIZE", "LOCAL_RANK"], ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
+                         ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"]):  # fmt: skip
+            # One that is alone joins nobody, so that the GPU is all there is to see.
+            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": "1"}
+            place |= dict(zip(launcher, ("0", "1", "3")))
+            _, err = self.run("gpu-ranks.tpk", *flags, code=3, **place, FAKE_CUDA_DEVICES="3")
+            expect("there is no GPU 3: this process sees 3, GPUs 0 to 2" in err, err)
+            self.run("gpu-ranks.tpk", *flags, **place, CUDA_VISIBLE_DEVICES="5")
+
     def case_out_of_memory(self):
         """Before the first step: what is asked for, what is free, what is held, what to do."""
         flags = ["--batch-size", 20, "--steps", 2]

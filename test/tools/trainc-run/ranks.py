@@ -175,8 +175,6 @@ class Cases(Ranked):
         expect("--distribute: the forward pass itself changes '" in said and "evaluation mode" in said, said)
         said = self.trainc("mlp", "--distribute", "zero1", code=2)
         expect("--distribute" in said and "data" in said, said)
-        said = self.trainc("mlp", "--distribute", "data", "--target", "cuda:sm_90", code=2)
-        expect("is for --target cpu: on a GPU ranks cannot exchange their gradients yet" in said, said)
         said = self.trainc("mlp", "--distribute", "data", "--inference", code=2)
         expect("--inference" in said, said)
 
@@ -397,10 +395,15 @@ class Processes(Ranked):
         for flags, words in (
             (["--ranks", "2", "--emulate-world", "2"], "--ranks and --emulate-world exclude each other"),
             (["--ranks", "2", "--world", "2"], "--ranks and --world exclude each other"),
-            (["--max-restarts", "1"], "--max-restarts needs --ranks N and --save DIR"),
+            (["--max-restarts", "1"], "--max-restarts needs --ranks N or --gpus N, and --save DIR"),
+            (["--ranks", "2", "--gpus", "2"], "--ranks and --gpus exclude each other"),
+            (["--gpus", "2", "--device", "1"], "--gpus and --device exclude each other: CUDA_VISIBLE_DEVICES says which GPUs"),
+            (["--emulate-world", "2", "--reduce", "nccl"], "NCCL knows no ranks on one GPU"),
             (["--coordinator", "here:1"], "--coordinator needs --world N and --rank R"),
         ):
             self.refused([words], package, data, *flags, code=2)
+        said = "--reduce nccl is for packages of --target cuda: on CPUs there are sums in the order of ranks only"
+        self.refused([said], package, data, "--ranks", "2", "--reduce", "nccl")
         _, err = self.run(package, data, "--coordinator", "here", "--world", "2", "--rank", "1", code=4)
         expect("coordinator 'here' is no HOST:PORT" in err, err)
         for variables, words in (

@@ -460,6 +460,33 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
     writeBytes(directoryOf(path) + options.weightsFile, weights);
 }
 
+TinyOptions distributedTiny() {
+  TinyOptions options;
+  options.editManifest = [](std::string &manifest) {
+    const std::string begin = "\"optimizer\": {";
+    if (manifest.find(begin) == std::string::npos)
+      std::abort();
+    manifest.replace(manifest.find(begin), begin.size(), begin + "\"distribute\": \"data\", ");
+  };
+  options.editProgram = [](fb::ProgramT &program) {
+    for (auto &function : program.functions) {
+      if (function->name != "update")
+        continue;
+      auto command = std::make_unique<fb::CommandT>();
+      fb::CollectiveT body;
+      body.dtype = fb::DType::f32;
+      command->op.Set(std::move(body));
+      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 0});
+      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 3});
+      const auto three = uint32_t(program.exprs.size() - 1);
+      command->operands.push_back({2, three - 1, fb::Access::update});
+      command->sizes = {three};
+      function->commands.insert(function->commands.begin(), std::move(command));
+    }
+  };
+  return options;
+}
+
 TinyBatch::TinyBatch(int64_t rows, unsigned seed) : rows(rows) {
   std::mt19937 random(seed);
   auto value = [&] { return float(int(random() % 2001) - 1000) / 1000.0f; };

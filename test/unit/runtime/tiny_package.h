@@ -76,6 +76,9 @@ struct TinyOptions {
   std::function<void(fb::ProgramT &program)> editProgram;
 };
 
+/// The tiny package for several ranks: its update begins with the exchange of its gradient.
+TinyOptions distributedTiny();
+
 /// A folder that is removed at the end of the test.
 class TemporaryFolder {
 public:

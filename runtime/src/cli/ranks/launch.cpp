@@ -52,7 +52,7 @@ int openSocket(int &port) {
 /// The command line without what is the parent's own; `resumes`: from another checkpoint.
 /// Both forms of an option go: "--name=value", and "--name" with the value behind it.
 std::vector<std::string> ownArguments(const Options &options, bool resumes) {
-  std::vector<std::string> names{"--ranks", "--max-restarts"}, arguments;
+  std::vector<std::string> names{"--ranks", "--gpus", "--max-restarts"}, arguments;
   if (resumes)
     names.push_back("--resume");
   for (size_t i = 0; i < options.arguments.size(); ++i) {
@@ -75,12 +75,14 @@ public:
     int port = 0;
     const int listening = openSocket(port);
     const std::vector<std::string> own = ownArguments(options, resumes);
-    for (int64_t rank = 0; rank < options.ranks; ++rank) {
+    const int64_t world = options.gpus ? options.gpus : options.ranks;
+    for (int64_t rank = 0; rank < world; ++rank) {
       std::vector<std::string> arguments{"trainc-run"};
       arguments.insert(arguments.end(), own.begin(), own.end());
       for (const std::string &more :
-           {"--rank=" + std::to_string(rank), "--world=" + std::to_string(options.ranks),
-            "--coordinator=127.0.0.1:" + std::to_string(port)})
+           {"--rank=" + std::to_string(rank), "--world=" + std::to_string(world),
+            "--coordinator=127.0.0.1:" + std::to_string(port),
+            "--local-rank=" + std::to_string(rank)})
         arguments.push_back(more);
       if (resumes)
         arguments.push_back("--resume=" + options.save);
@@ -88,7 +90,7 @@ public:
       if (!options.threads)
         arguments.push_back("--threads=" +
                             std::to_string(std::max<int64_t>(
-                                1, int64_t(std::thread::hardware_concurrency()) / options.ranks)));
+                                1, int64_t(std::thread::hardware_concurrency()) / world)));
       start(arguments, listening, rank == 0);
     }
     ::close(listening);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// --ranks N: starts the ranks of a run on this machine, and ends with them.
+// --ranks N, --gpus N: starts the ranks of a run on this machine, and ends with them.
 #ifndef TRAINRT_CLI_RANKS_LAUNCH_H
 #define TRAINRT_CLI_RANKS_LAUNCH_H
 

@@ -49,13 +49,13 @@ std::string firstNode(const std::string &list) {
 
 /// Names of the variables that hold the number of the process and how many there are.
 struct Launcher {
-  const char *name, *rank, *world;
+  const char *name, *rank, *world, *local;
   /// "HOST:PORT", or "" where --coordinator has to say it.
   std::string (*coordinator)(int64_t world);
 };
 
 const Launcher launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE",
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
      [](int64_t) -> std::string {
        const std::string host = variable("MASTER_ADDR");
        const std::optional<int64_t> port = parseInteger(variable("MASTER_PORT"));
@@ -64,6 +64,7 @@ const Launcher launchers[] = {
        return host.empty() || !port ? "" : host + ":" + std::to_string(*port + more);
      }},
     {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
      [](int64_t world) -> std::string {
        // On one machine.
        const bool isLocal = variable("OMPI_COMM_WORLD_LOCAL_SIZE") == std::to_string(world);
@@ -72,7 +73,7 @@ const Launcher launchers[] = {
          job = variable("OMPI_MCA_ess_base_jobid");
        return isLocal && !job.empty() ? "127.0.0.1:" + std::to_string(portOf(job)) : "";
      }},
-    {"srun (Slurm)", "SLURM_PROCID", "SLURM_NTASKS",
+    {"srun (Slurm)", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
      [](int64_t) -> std::string {
        std::string nodes = variable("SLURM_STEP_NODELIST");
        if (nodes.empty())
@@ -81,6 +82,16 @@ const Launcher launchers[] = {
        return nodes.empty() ? "" : firstNode(nodes) + ":" + std::to_string(portOf(job));
      }},
 };
+
+/// Each process of a machine has the next GPU, unless the launcher has left each of them its own
+/// one.
+int64_t gpuOf(const Launcher &launcher) {
+  const std::string visible = variable("CUDA_VISIBLE_DEVICES");
+  if (variable(launcher.local).empty())
+    return -1;
+  const bool isOne = !visible.empty() && visible.find(',') == std::string::npos;
+  return isOne ? 0 : number(launcher.local, launcher.name);
+}
 
 } // namespace
 
@@ -93,6 +104,7 @@ RankPlace findPlace(const Options &options) {
     place.rank = options.rank;
     place.world = options.world;
     place.source = "the command line";
+    place.gpu = options.localRank;
     if (place.rank == 0)
       place.listening = inheritedSocket();
     return place;
@@ -103,6 +115,7 @@ RankPlace findPlace(const Options &options) {
     place.rank = number(launcher.rank, launcher.name);
     place.world = number(launcher.world, launcher.name);
     place.source = launcher.name;
+    place.gpu = gpuOf(launcher);
     if (place.world < 1 || place.rank >= place.world)
       throw Failure(exitUsage, place.source + " has made this process rank " +
                                    std::to_string(place.rank) + " of " +
@@ -124,6 +137,8 @@ RankPlace findPlace(const Options &options) {
 /// Everything that is written or told is rank 0's. What decides on steps stays the same on all:
 /// data, checkpoints that are read, --eval with --patience, the end.
 void applyPlace(const RankPlace &place, Options &options) {
+  if (place.gpu >= 0 && !options.given.count("--device"))
+    options.device = place.gpu;
   if (place.isAlone())
     return;
   options.share = place.world;
@@ -153,6 +168,7 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
   settings.world = int32_t(place.world);
   settings.coordinator = place.coordinator.c_str();
   settings.listening = place.listening;
+  settings.vendor_sums = options.reduce == "nccl";
   settings.join_seconds = int32_t(options.joinTimeout);
   settings.exchange_seconds = int32_t(options.exchangeTimeout);
   ErrorSlot error;

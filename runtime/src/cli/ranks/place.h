@@ -15,6 +15,7 @@ namespace trainrt::run {
 
 struct RankPlace {
   int64_t rank = 0, world = 1;
+  int64_t gpu = -1;        ///< as this process counts them; -1: as --device says
   std::string coordinator; ///< HOST:PORT
   std::string source;      ///< what says so: "torchrun"
   int listening = -1;      ///< a socket that is rank 0's already

@@ -4,6 +4,7 @@
 #include "device/cpu/host_device.h"
 #include "device/cpu/gemm.h"
 #include "io/convert.h"
+#include "plan/command_info.h"
 
 #include <algorithm>
 #include <cassert>
@@ -106,20 +107,6 @@ Status HostDevice::stageInput(uint32_t input, const ArrayView &array, const void
   else if (bytes)
     std::memset(memory.data(), 0, size_t(bytes));
   return {};
-}
-
-/// "exchange of the gradients of 'a', 'b' and 3 others: "
-static std::string exchangeText(const Program &program, const Function &function,
-                                const Command &command) {
-  constexpr size_t most = 3;
-  const size_t count = command.operands.size();
-  std::string text = "exchange of ";
-  for (size_t i = 0; i < std::min(count, most); ++i)
-    text += (i == 0           ? ""
-             : i + 1 == count ? " and "
-                              : ", ") +
-            bufferName(program, function.buffers[command.operands[i].buffer]);
-  return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
 }
 
 Status HostDevice::enqueue(Run &run, Ticket &ticket) {

@@ -2,6 +2,7 @@
 // From a plan's steps to what is enqueued.
 
 #include "device/cuda/commands.h"
+#include "device/cuda/commands/collective.h"
 #include "format/memory/arena_plan.h"
 #include "plan/command_info.h"
 #include "plan/overlap.h"
@@ -57,9 +58,10 @@ Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
 }
 
 /// Once a plan: afterwards only addresses change.
-Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
+Status Commands::prepare(Kernels &kernels, Libraries &libraries, RankExchange *exchange,
+                         ThreadPool &pool) {
   LibraryCalls calls;
-  DeviceContext with{context, program, kernels, calls, tables};
+  DeviceContext with{context, program, kernels, calls, tables, exchange};
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const ExecutionPlan::Step &step = plan.steps[i];
     // Commands without work have no number.
@@ -70,7 +72,11 @@ Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &poo
       return prepareOnDevice(view, with, command);
     }));
     // Copies between host and device have a lane of their own.
-    const unsigned lane = isTransfer(*plan.function, *step.command) ? numLanes - 1 : plan.aside[i];
+    // And nothing is beside what ranks do together.
+    const bool isCollective = std::holds_alternative<Collective>(step.command->op);
+    const unsigned lane = isTransfer(*plan.function, *step.command) ? numLanes - 1
+                          : isCollective                            ? 0
+                                                                    : plan.aside[i];
     if (command)
       items.push_back({&step, lane, std::move(command)});
   }
@@ -163,9 +169,28 @@ Status Commands::enqueue(size_t index, CUstream stream) const {
   return items[index].command->enqueue(stream, workspaces[items[index].lane]);
 }
 
-bool Commands::hasTransfers() const {
-  return std::any_of(items.begin(), items.end(),
+bool Commands::hasTransfers(const Part &part) const {
+  return std::any_of(items.begin() + int64_t(part.begin), items.begin() + int64_t(part.end),
                      [](const Item &item) { return item.lane == numLanes - 1; });
+}
+
+int64_t Commands::stagingBytes() const {
+  int64_t most = 0;
+  for (size_t i = 0; i < size(); ++i)
+    if (const auto *collective = as<CollectiveCommand>(i))
+      most = std::max(most, collective->stagingBytes());
+  return most;
+}
+
+std::vector<Commands::Part> Commands::parts() const {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < size(); ++i) {
+    const bool isCollective = as<CollectiveCommand>(i) != nullptr;
+    if (parts.empty() || isCollective || parts.back().isCollective)
+      parts.push_back({i, i, isCollective});
+    parts.back().end = i + 1;
+  }
+  return parts;
 }
 
 /// For each command, of each lane the last one that it has to wait for, or -1.

@@ -46,9 +46,12 @@ public:
       : context(context), program(program), plan(plan) {}
 
   /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
-  Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
+  /// `exchange` null: there is one rank, and nothing to do for collectives.
+  Status prepare(Kernels &kernels, Libraries &libraries, RankExchange *exchange, ThreadPool &pool);
   /// What library calls need: each of the two lanes that have any has its own part.
   uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
+  /// What collectives need: one runs at a time.
+  int64_t stagingBytes() const;
   /// Sets all addresses; again when memory has moved. `errors`: an error slot
   /// for each command of the function.
   void resolve(const BufferAddress &address, DeviceAddress errors, Workspace workspace,
@@ -57,13 +60,20 @@ public:
   const std::vector<unsigned char> &groupTables() const { return tables; }
 
   size_t size() const { return items.size(); }
+  /// Commands that become one graph, or a collective, between graphs.
+  struct Part {
+    size_t begin, end;
+    bool isCollective;
+  };
+  /// In their order; one at most where there is no collective.
+  std::vector<Part> parts() const;
+  /// Of these, whether any waits on the host: the last lane is used.
+  bool hasTransfers(const Part &part) const;
   Status enqueue(size_t index, CUstream stream) const;
   /// The streams that commands are put on: 0, beside those on 1, and on 2 what is copied between
   /// the device and the host.
   static constexpr unsigned numLanes = 3;
   unsigned lane(size_t index) const { return items[index].lane; }
-  /// Whether anything waits on the host: the last lane is used.
-  bool hasTransfers() const;
   /// One an item: the last earlier items of each lane that must be done before it, -1: none. For
   /// the addresses that were set.
   std::vector<std::array<int32_t, numLanes>> dependencies() const;

@@ -26,8 +26,8 @@ public:
   }
   void dropGraphs() {
     dropDirect();
-    for (CUgraphExec &graph : graphs)
-      destroy(graph);
+    for (Graphs &side : graphs)
+      destroy(side);
     device.graphBytes -= std::exchange(graphBytes, 0);
   }
   /// Whether there were any.
@@ -38,16 +38,16 @@ public:
     return !std::exchange(direct, {}).empty();
   }
 
-  /// A graph that reads inputs where the caller has them.
+  /// Those that read inputs where the caller has them.
   struct Direct {
     unsigned side = 0;
     InputAddresses inputs;
     DeviceMemory table; ///< what the commands' groups read
-    CUgraphExec graph = nullptr;
+    Graphs graphs;
     int64_t bytes = 0; ///< that the driver took for it
   };
   void drop(Direct &one) {
-    destroy(one.graph);
+    destroy(one.graphs);
     device.graphBytes -= std::exchange(one.bytes, 0);
     device.tableBytes -= one.table.size();
     one.table.release();
@@ -60,17 +60,18 @@ public:
   DeviceMemory tables[2];
   uint64_t generation = 0; ///< of the addresses in it; 0: none yet
   /// By side: one that is running is not launched again before its end.
-  CUgraphExec graphs[2] = {};
+  Graphs graphs[2];
   int64_t graphBytes = 0; ///< that the driver took for them
   /// The most recently used last.
   std::vector<Direct> direct;
   RecurringAddresses recurring;
 
 private:
-  void destroy(CUgraphExec &graph) {
+  void destroy(Graphs &graphs) {
     CurrentContext current = device.context->makeCurrent();
-    if (CUgraphExec dropped = std::exchange(graph, nullptr))
-      device.driver.cuGraphExecDestroy(dropped); // one that is running is let end
+    for (CUgraphExec graph : std::exchange(graphs, {}))
+      if (graph)
+        device.driver.cuGraphExecDestroy(graph); // one that is running is let end
   }
 
   CudaDevice &device;

@@ -52,10 +52,14 @@ void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &u
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
   std::unique_ptr<Context> context;
-  TRAINRT_TRY(Context::open(options.ordinal, context));
+  const bool isRank = options.ranks && options.ranks->world() > 1;
+  TRAINRT_TRY(Context::open(options.ordinal, context)
+                  .within(isRank ? "rank " + std::to_string(options.ranks->rank()) +
+                                       " needs a GPU of its own: "
+                                 : std::string()));
   auto created = std::make_unique<CudaDevice>(std::move(package), options, std::move(addressOf),
                                               std::move(context));
-  TRAINRT_TRY(created->start());
+  TRAINRT_TRY(created->start(options));
   device = std::move(created);
   return {};
 }
@@ -68,7 +72,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptio
       transfers(*context, *pool) {}
 
 /// Once, before anything else. Where it fails the destructor takes down what there is by then.
-Status CudaDevice::start() {
+Status CudaDevice::start(const DeviceOptions &options) {
   CurrentContext current = context->makeCurrent();
   TRAINRT_TRY(measured(codeBytes, [&] { return Kernels::load(*context, *package, kernels); }));
   if (!runs) {
@@ -103,6 +107,7 @@ Status CudaDevice::start() {
                       [&](unsigned char *to, int64_t begin, int64_t end) {
                         std::memcpy(to, list[i].data.data() + begin, size_t(end - begin));
                       }));
+  TRAINRT_TRY(joinRanks(options.ranks));
   return adoptTuning();
 }
 
@@ -112,6 +117,7 @@ CudaDevice::~CudaDevice() {
     driver.cuStreamSynchronize(runs);
   // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
   // library calls refer to the libraries, are gone.)
+  exchange.reset();
   libraries.reset();
   kernels.reset();
   transfers.release();
@@ -125,8 +131,8 @@ CudaDevice::~CudaDevice() {
   // Events go before the context may.
   marks.clear();
   ordered = {};
-  for (DeviceMemory *block :
-       {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlots})
+  for (DeviceMemory *block : {&arena, &outputBlock, &staging[0], &staging[1], &workspace,
+                              &constants, &errorSlots, &exchangeBlock})
     block->release();
   // Last: releasing memory waits for the stream.
   if (ownStream)
@@ -332,7 +338,8 @@ void CudaDevice::addMemory(MemoryUse &use) const {
   use.arenaLowerBound = arenaLowerBound;
   use.inputs += staging[0].size() + staging[1].size();
   use.outputs += outputBlock.size();
-  use.scratch += workspace.size() + constants.size() + errorSlots.size() + tableBytes;
+  use.scratch +=
+      workspace.size() + constants.size() + errorSlots.size() + tableBytes + exchangeBlock.size();
   use.pinned += hostArena.size();
   use.driver += codeBytes + graphBytes;
 }
@@ -347,8 +354,9 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
   CurrentContext current = context->makeCurrent();
   if (!compiled) {
     auto made = std::make_unique<Compiled>(*this, plan);
-    const Status prepared =
-        measured(codeBytes, [&] { return made->commands.prepare(*kernels, *libraries, *pool); });
+    const Status prepared = measured(codeBytes, [&] {
+      return made->commands.prepare(*kernels, *libraries, exchange.get(), *pool);
+    });
     if (libraries->hasDnn())
       context->keep(); // cuDNN's handles are never destroyed
     TRAINRT_TRY(prepared.within("function '" + plan.function->name + "', "));
@@ -362,6 +370,7 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
 /// written down.
 Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   const int64_t workspaceBytes = int64_t(compiled.commands.workspaceBytes());
+  const int64_t exchangeBytes = compiled.commands.stagingBytes();
   // All of it is asked for at once, so that the message says what the step needs.
   int64_t more = 0;
   std::string needs;
@@ -369,7 +378,10 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
                                     std::tuple{&outputBlock, plan.outputBytes, "outputs"},
                                     std::tuple{&staging[0], compiled.layout.bytes, "inputs"},
                                     std::tuple{&staging[1], compiled.layout.bytes, "next inputs"},
-                                    std::tuple{&workspace, workspaceBytes, "workspace"}}) {
+                                    std::tuple{&workspace, workspaceBytes, "workspace"},
+                                    std::tuple{&exchangeBlock, exchangeBytes, "exchanges"}}) {
+    if (block == &exchangeBlock && !bytes)
+      continue;
     // Only what is beyond the block that is there: the message tells all, the check asks for the
     // rest.
     more += std::max<int64_t>(0, bytes - block->size());
@@ -384,6 +396,11 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   for (DeviceMemory &block : staging)
     TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
+  // No graph refers to it.
+  if (exchangeBytes > exchangeBlock.size())
+    TRAINRT_TRY(allocate(exchangeBytes, "exchanges", false, exchangeBlock));
+  if (exchange)
+    exchange->stageAt(at(exchangeBlock.data()));
   TRAINRT_TRY(growHostArena(plan.hostBytes));
   // Commands that run one by one need no graphs, and know one side only.
   const bool captures = !synchronous && !observer;
@@ -452,17 +469,25 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   }
 }
 
-/// `made` stays null for a function without commands: there is nothing to launch then. The events
-/// live until the capture has ended.
-Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, CUgraphExec &made) {
-  if (compiled.commands.size() == 0)
-    return {};
-  const std::string where = "function '" + plan.function->name + "'";
+/// What is made by the time that one fails stays in `made`, for the caller to drop.
+Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, Graphs &made) {
+  for (const Commands::Part &part : compiled.commands.parts()) {
+    made.push_back(nullptr);
+    if (!part.isCollective)
+      TRAINRT_TRY(
+          capture(compiled.commands, part, "function '" + plan.function->name + "'", made.back()));
+  }
+  return {};
+}
+
+/// The events live until the capture has ended.
+Status CudaDevice::capture(const Commands &commands, const Commands::Part &part,
+                           const std::string &where, CUgraphExec &made) {
   TRAINRT_TRY(
       driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                    "cannot capture a graph"));
   std::vector<Event> events;
-  Status status = enqueueLanes(*context, compiled.commands,
+  Status status = enqueueLanes(*context, commands, part,
                                {captureStream, besideStream, transferStream}, where, events);
   // Ended whatever has happened: the stream would go on capturing.
   CUgraph graph = nullptr;
@@ -470,7 +495,7 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, CUgrap
   if (status.ok())
     status = driver.check(ended, ("cannot capture " + where).c_str());
   if (status.ok())
-    status = instantiate(*context, graph, /*asBody=*/!compiled.commands.hasTransfers(),
+    status = instantiate(*context, graph, /*asBody=*/!commands.hasTransfers(part),
                          ("cannot make a graph of " + where).c_str(), made);
   if (graph)
     driver.cuGraphDestroy(graph);
@@ -530,10 +555,10 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
     turn ^= 1;
   TRAINRT_TRY(fault(stage(run, compiled), function));
   run.began = true;
-  CUgraphExec graph = nullptr;
-  TRAINRT_TRY(fault(bindInputs(run, compiled, graph), function));
+  const Graphs *graphs = nullptr;
+  TRAINRT_TRY(fault(bindInputs(run, compiled, graphs), function));
   mayRepeat = run.mayRepeat;
-  TRAINRT_TRY(launch(plan, compiled, graph, ticket));
+  TRAINRT_TRY(launch(plan, compiled, *graphs, ticket));
   return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
 
@@ -543,76 +568,6 @@ Status CudaDevice::repeat(Ticket &ticket) {
   CurrentContext current = context->makeCurrent();
   const auto &compiled = static_cast<const Compiled &>(*lastPlan->compiled);
   return launch(*lastPlan, compiled, compiled.graphs[turn], ticket);
-}
-
-/// A command has ended before the next begins: an error is that of the command which is named.
-Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
-  using Clock = std::chrono::steady_clock;
-  auto seconds = [](Clock::duration duration) {
-    return std::chrono::duration<double>(duration).count();
-  };
-  std::vector<unsigned char> copied;
-  const CommandObserver::Read read = [&](uint32_t buffer, int64_t offset, int64_t bytes,
-                                         const void *&host) {
-    copied.resize(size_t(bytes));
-    host = copied.data();
-    return transfers.download(addressOfBuffer(compiled, plan, buffer, turn, {}) +
-                                  DeviceAddress(offset),
-                              bytes, copied.data(), runs);
-  };
-  if (observer)
-    TRAINRT_TRY(observer->begin(plan, read));
-  const Clock::time_point began = Clock::now();
-  for (size_t i = 0; i < compiled.commands.size(); ++i) {
-    const Clock::time_point start = Clock::now();
-    Status status = compiled.commands.enqueue(i, runs);
-    if (status.ok())
-      status = driver.check(driver.cuStreamSynchronize(runs), "failed");
-    if (!status.ok())
-      return status.within(context->name() + ", function '" + plan.function->name + "', " +
-                           compiled.commands.describe(i) + ": ");
-    if (observer)
-      TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()),
-                                seconds(start - began), seconds(Clock::now() - start), read));
-  }
-  return {};
-}
-
-/// Times are the GPU's, from marks between commands; the host waits once, at the end.
-Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled) {
-  const size_t count = compiled.commands.size();
-  while (marks.size() <= count)
-    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
-  auto mark = [&](size_t i) {
-    return driver.check(driver.cuEventRecord(marks[i].get(), runs), "cannot record an event");
-  };
-  const CommandObserver::Read read = [](uint32_t, int64_t, int64_t, const void *&) {
-    return Status(Code::Internal, "values cannot be read while commands are timed");
-  };
-  TRAINRT_TRY(observer->begin(plan, read));
-  TRAINRT_TRY(mark(0));
-  for (size_t i = 0; i < count; ++i) {
-    TRAINRT_TRY(compiled.commands.enqueue(i, runs).within(
-        "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
-    TRAINRT_TRY(mark(i + 1));
-  }
-  TRAINRT_TRY(fault(driver.check(await(marks[count]), "it did not end"), *plan.function));
-  auto between = [&](size_t from, size_t to, double &seconds) {
-    float milliseconds = 0;
-    TRAINRT_TRY(
-        driver.check(driver.cuEventElapsedTime(&milliseconds, marks[from].get(), marks[to].get()),
-                     "cannot read the time of an event"));
-    seconds = double(milliseconds) / 1000;
-    return Status();
-  };
-  for (size_t i = 0; i < count; ++i) {
-    double start = 0, duration = 0;
-    TRAINRT_TRY(between(0, i, start));
-    TRAINRT_TRY(between(i, i + 1, duration));
-    TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()), start,
-                              duration, read));
-  }
-  return {};
 }
 
 Status CudaDevice::fillWithNumbers(DeviceAddress to, int64_t bytes) {
@@ -691,7 +646,7 @@ Status CudaDevice::adoptTuning() {
   return {};
 }
 
-Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, CUgraphExec graph,
+Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
                           Ticket &ticket) {
   const Function &function = *plan.function;
   lastPlan = &plan;
@@ -699,9 +654,8 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, C
     TRAINRT_TRY(runSynchronously(plan, compiled));
   } else if (observer) {
     TRAINRT_TRY(runTimed(plan, compiled));
-  } else if (graph) {
-    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(graph, runs), "cannot launch its graph"),
-                      function));
+  } else {
+    TRAINRT_TRY(fault(launchParts(plan, compiled, graphs), function));
   }
 
   // What is told of a run is copied behind it, on its stream, to the place of its ticket.
@@ -709,6 +663,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, C
   Underway &run = underway[ticket % numReports];
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
   run.function = &function;
+  run.plan = compiled.commands.stagingBytes() ? &plan : nullptr;
   auto fetch = [&](void *to, const void *from, size_t size) {
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");
@@ -732,6 +687,8 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
   result = {};
   const Underway &run = underway[ticket % numReports];
   CurrentContext current = context->makeCurrent();
+  if (run.plan)
+    TRAINRT_TRY(awaitRanks(run.done, *run.plan));
   TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
   const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
   const ErrorSlot *slots = fetchedErrors(ticket);

@@ -9,6 +9,7 @@
 #include "device/cuda/context.h"
 #include "device/cuda/direct_inputs.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/ranks/rank_exchange.h"
 #include "device/cuda/staging.h"
 #include "device/cuda/told_numbers.h"
 #include "device/cuda/transfers.h"
@@ -25,7 +26,7 @@ public:
   CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
              AddressOf addressOf, std::unique_ptr<Context> context);
   ~CudaDevice() override;
-  Status start();
+  Status start(const DeviceOptions &options);
 
   bool runsAhead() const override { return true; }
   bool isHost() const override { return false; }
@@ -59,6 +60,9 @@ public:
 
 private:
   class Compiled;
+  /// By part of the commands; null for a collective. Empty where there are no commands, or they run
+  /// one by one.
+  using Graphs = std::vector<CUgraphExec>;
   /// What a run leaves in pinned memory.
   struct Report {
     ToldNumbers::Room numbers;
@@ -73,6 +77,7 @@ private:
   struct Underway {
     Event done;
     const Function *function = nullptr;
+    const ExecutionPlan *plan = nullptr; ///< of a run with collectives
     ToldNumbers told;
     bool hasFlag = false;
   };
@@ -101,17 +106,20 @@ private:
   Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side,
                  const InputAddresses &inputs, DeviceMemory &table);
   /// As it was resolved.
-  Status capture(Compiled &compiled, const ExecutionPlan &plan, CUgraphExec &graph);
+  Status capture(Compiled &compiled, const ExecutionPlan &plan, Graphs &graphs);
+  Status capture(const Commands &commands, const Commands::Part &part, const std::string &where,
+                 CUgraphExec &graph);
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
                                 unsigned side, const InputAddresses &inputs) const;
-  /// Copies inputs that lie on the device, or has them read where they are: by the graph to launch.
-  Status bindInputs(const Run &run, Compiled &compiled, CUgraphExec &graph);
+  /// Copies inputs that lie on the device, or has them read where they are: by the graphs to
+  /// launch.
+  Status bindInputs(const Run &run, Compiled &compiled, const Graphs *&graphs);
   /// Why a graph cannot read the array where it is; null if it can.
   const char *whyCopied(const Run &run, const Compiled &compiled, const ArrayView &array) const;
   Status copyInput(const Run &run, const Compiled &compiled, uint32_t input, const char *reason);
-  /// A graph of this turn that reads `inputs`, if there is one or one is worth making.
+  /// Graphs of this turn that read `inputs`, if there are some or they are worth making.
   Status directGraph(const ExecutionPlan &plan, Compiled &compiled, const InputAddresses &inputs,
-                     CUgraphExec &graph, const char *&reason);
+                     const Graphs *&graphs, const char *&reason);
   /// Gives their memory back; whether there were any.
   bool dropDirectGraphs();
   /// Hyper-parameters and inputs of the host to the staging block of this turn.
@@ -120,9 +128,18 @@ private:
   Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
   /// The commands one by one, with events around them; the observer is told at the end.
   Status runTimed(const ExecutionPlan &plan, const Compiled &compiled);
-  /// `graph`: null where there are no commands, or they run one by one.
-  Status launch(const ExecutionPlan &plan, const Compiled &compiled, CUgraphExec graph,
+  Status launch(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
                 Ticket &ticket);
+  /// One behind the other, with what ranks do together between them.
+  Status launchParts(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs);
+  /// Connects the GPU with those of other ranks, where the package's commands ask for it.
+  Status joinRanks(Communicator *ranks);
+  /// Waits for a run with collectives: not where one of them will never end.
+  Status awaitRanks(const Event &done, const ExecutionPlan &plan);
+  /// For what is on its stream by now.
+  Status awaitRanks(const ExecutionPlan &plan);
+  /// Says what the ranks exchanged when it happened.
+  Status atExchange(const Status &status, const Function &function, const Command &command) const;
   Status fault(const Status &status, const Function &function) const;
   DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
 
@@ -137,6 +154,7 @@ private:
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;
+  std::unique_ptr<RankExchange> exchange; ///< null: there is one rank
   Transfers transfers;
   PinnedBlocks hostBlocks;
   /// What is allocated, by its name in messages.
@@ -152,7 +170,7 @@ private:
   /// Plans that have graphs which read inputs in callers' memory.
   std::set<Compiled *> direct;
   InputCopies copies;
-  DeviceMemory arena, outputBlock, workspace, constants, errorSlots;
+  DeviceMemory arena, outputBlock, workspace, constants, errorSlots, exchangeBlock;
   /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
   /// Runs without a graph stay on the first.
   DeviceMemory staging[2];

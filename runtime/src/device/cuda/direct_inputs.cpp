@@ -12,7 +12,7 @@ namespace trainrt::cuda {
 /// Null where it may be read in its place. The reasons are literals, which the caller may keep.
 const char *CudaDevice::whyCopied(const Run &run, const Compiled &compiled,
                                   const ArrayView &array) const {
-  if (!compiled.graphs[turn])
+  if (compiled.graphs[turn].empty())
     return "commands run one by one, without a graph";
   if (run.mayRepeat)
     return "the step before may be one whose loss is not finite and that is allowed, and this one "
@@ -41,10 +41,10 @@ Status CudaDevice::copyInput(const Run &run, const Compiled &compiled, uint32_t 
                       "cannot copy the batch");
 }
 
-/// `graph` is the one to launch then: that of staging, or one of the batch's own addresses. Of the
+/// `graphs` are those to launch then: of staging, or of the batch's own addresses. Of the
 /// inputs that could be read in their place all are, or none.
-Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &graph) {
-  graph = compiled.graphs[turn];
+Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, const Graphs *&graphs) {
+  graphs = &compiled.graphs[turn];
   if (!run.batch)
     return {};
   InputAddresses inputs;
@@ -62,11 +62,11 @@ Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &g
   }
   if (inputs.empty())
     return {};
-  CUgraphExec found = nullptr;
+  const Graphs *found = nullptr;
   const char *reason = "";
   TRAINRT_TRY(directGraph(run.plan, compiled, inputs, found, reason));
   if (found) {
-    graph = found;
+    graphs = found;
     return {};
   }
   for (uint32_t input : run.plan.function->inputs)
@@ -75,10 +75,10 @@ Status CudaDevice::bindInputs(const Run &run, Compiled &compiled, CUgraphExec &g
   return {};
 }
 
-/// `graph` stays null where there is none, and `reason` tells why. The list is in the order of use:
-/// the one that was not used for longest goes first.
+/// `graphs` stays null where there is none, and `reason` tells why. The list is in the order of
+/// use: the one that was not used for longest goes first.
 Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
-                               const InputAddresses &inputs, CUgraphExec &graph,
+                               const InputAddresses &inputs, const Graphs *&graphs,
                                const char *&reason) {
   std::vector<Compiled::Direct> &list = compiled.direct;
   auto found = std::find_if(list.begin(), list.end(), [&](const Compiled::Direct &one) {
@@ -87,7 +87,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   if (found != list.end()) {
     std::rotate(found, found + 1, list.end());
     compiled.recurring.used();
-    graph = list.back().graph;
+    graphs = &list.back().graphs;
     return {};
   }
   reason = "no batch of late had its address";
@@ -104,7 +104,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   // or not.
   Status status = resolve(compiled, plan, turn, inputs, made.table);
   if (status.ok())
-    status = measured(made.bytes, [&] { return capture(compiled, plan, made.graph); });
+    status = measured(made.bytes, [&] { return capture(compiled, plan, made.graphs); });
   graphBytes += made.bytes;
   // Whoever looks at commands finds the addresses of graphs that stay.
   compiled.commands.resolve(
@@ -118,7 +118,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   }
   direct.insert(&compiled);
   list.push_back(std::move(made));
-  graph = list.back().graph;
+  graphs = &list.back().graphs;
   return {};
 }
 

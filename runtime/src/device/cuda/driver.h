@@ -31,6 +31,7 @@ enum : CUresult {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NO_DEVICE = 100,
+  CUDA_ERROR_NOT_READY = 600,
 };
 
 // Attributes, flags and options, by the names of the driver's enumerations.
@@ -132,6 +133,7 @@ struct CUgraphNodeParams {
   X(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                            \
   X(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))        \
   X(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                \
+  X(cuEventQuery, cuEventQuery, (CUevent event))                                                   \
   X(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                       \
   X(cuEventElapsedTime, cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))     \
   X(cuModuleLoadDataEx, cuModuleLoadDataEx,                                                        \

@@ -13,20 +13,22 @@ namespace trainrt::cuda {
 
 /// Commands of a lane keep their order; everything begins and ends on the first stream. The events
 /// are the caller's and live until the capture has ended.
-Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
-                    const std::string &where, std::vector<Event> &events) {
+Status enqueueLanes(const Context &context, const Commands &commands, const Commands::Part &part,
+                    const LaneStreams &streams, const std::string &where,
+                    std::vector<Event> &events) {
   constexpr unsigned numLanes = Commands::numLanes;
   const Driver &driver = context.driver();
   const std::vector<std::array<int32_t, numLanes>> dependencies = commands.dependencies();
   std::vector<bool> isAwaited(commands.size());
   /// Of each lane, up to which commands of the other ones it has waited.
   std::array<int32_t, numLanes> waited[numLanes];
+  // What is in earlier parts is done.
   for (auto &upTo : waited)
-    upTo.fill(-1);
+    upTo.fill(int32_t(part.begin) - 1);
   // The first lane is where everything begins and ends.
   bool isUsed[numLanes] = {true};
   std::vector<std::vector<int32_t>> waits(commands.size());
-  for (size_t i = 0; i < commands.size(); ++i) {
+  for (size_t i = part.begin; i < part.end; ++i) {
     const unsigned lane = commands.lane(i);
     isUsed[lane] = true;
     for (unsigned other = 0; other < numLanes; ++other) {
@@ -61,7 +63,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
         TRAINRT_TRY(mark(-1, streams[0]));
       TRAINRT_TRY(wait(streams[lane], -1));
     }
-  for (size_t i = 0; i < commands.size(); ++i) {
+  for (size_t i = part.begin; i < part.end; ++i) {
     const CUstream on = streams[commands.lane(i)];
     for (int32_t earlier : waits[i])
       TRAINRT_TRY(wait(on, earlier));

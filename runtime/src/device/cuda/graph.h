@@ -12,10 +12,12 @@ namespace trainrt::cuda {
 /// A stream for each lane (Commands::lane).
 using LaneStreams = std::array<CUstream, Commands::numLanes>;
 
-/// Enqueues all commands: each waits for those of other lanes that must be done before it, and the
-/// first stream for all at the end. `events` must outlive the capture. `where` begins errors.
-Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
-                    const std::string &where, std::vector<Event> &events);
+/// Enqueues the commands of a part: each waits for those of other lanes that must be done before
+/// it, and the first stream for all at the end. `events` must outlive the capture. `where` begins
+/// errors.
+Status enqueueLanes(const Context &context, const Commands &commands, const Commands::Part &part,
+                    const LaneStreams &streams, const std::string &where,
+                    std::vector<Event> &events);
 
 /// Makes `captured` executable; `asBody`: as the body of one conditional node whose condition
 /// always holds: the driver keeps a body on the device and starts it there. Launched by itself, a

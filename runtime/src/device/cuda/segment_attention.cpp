@@ -4,9 +4,8 @@
 
 #include "device/cuda/segment_attention.h"
 
-#include "device/cuda/kernels/embedded.h"
+#include "device/cuda/embedded_kernels.h"
 #include "device/cuda/kernels/segment_attention_arguments.h"
-#include "io/gzip.h"
 
 #include <algorithm>
 #include <climits>
@@ -118,8 +117,12 @@ Status SegmentAttention::load(std::unique_ptr<SegmentAttention> &attention) {
     TRAINRT_TRY(driver->check(driver->cuDeviceGetAttribute(value, attribute, device),
                               "cannot ask for the properties of the GPU"));
   if (major >= 8)
-    for (const EmbeddedKernel *kernel = embeddedKernels; kernel->name; ++kernel)
-      made->kernels[kernel->name];
+    for (const char *direction : {"forward", "backward"})
+      for (const char *type : {"BF16", "F16"})
+        for (const char *columns : {"64", "128"})
+          if (std::string name = std::string(direction) + "_" + type + "_" + columns;
+              hasEmbedded(name))
+            made->kernels[name];
   attention = std::move(made);
   return {};
 }
@@ -168,17 +171,10 @@ Status SegmentAttention::prepare(const AttentionCall &call,
 
 /// Under the kernel's mutex. Where it fails the next call goes on with what there is.
 Status SegmentAttention::load(const std::string &name, Kernel &kernel) const {
-  const EmbeddedKernel *embedded = embeddedKernels;
-  while (name != embedded->name)
-    ++embedded;
-  std::string text;
-  TRAINRT_TRY(gunzip(embedded->text, embedded->bytes, text));
   const std::string what =
       "cannot load the runtime's kernel for attention over segments (" + name + ")";
   if (!kernel.module)
-    TRAINRT_TRY(
-        driver.check(driver.cuModuleLoadDataEx(&kernel.module, text.c_str(), 0, nullptr, nullptr),
-                     what.c_str()));
+    TRAINRT_TRY(loadEmbedded(driver, name, what, kernel.module));
   CUfunction function = nullptr;
   TRAINRT_TRY(driver.check(
       driver.cuModuleGetFunction(&function, kernel.module, "trainrt_attention"), what.c_str()));

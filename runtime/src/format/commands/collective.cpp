@@ -14,8 +14,6 @@ Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
   if (from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64)
     return check.bad(".dtype ", int(from.dtype()), " is none that ranks add up");
   dtype = static_cast<DType>(from.dtype());
-  if (!traitsOf(check.program.target).hasCollectives)
-    return check.bad(": this runtime's ranks exchange nothing on this target");
   if (!check.kernels.empty())
     return check.bad(".kernels: it runs none");
   if (check.operands.empty())

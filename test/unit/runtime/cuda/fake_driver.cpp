@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The fake CUDA driver: streams are queues of closures that run when somebody waits for them. A
-// graph runs in an order that its edges allow and that is as far from that of the calls as can be,
-// so that a missing edge gives wrong numbers.
+// The fake CUDA driver: streams are queues of closures that run when somebody waits for them or
+// asks how far they are. Several threads may use it, each with streams of its own. A graph runs in
+// an order that its edges allow and that is as far from that of the calls as can be, so that a
+// missing edge gives wrong numbers.
 
 #include "fake_driver.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -35,7 +38,15 @@ struct Kernel {
   size_t parameters = 0;
 };
 
-using Work = std::function<void()>;
+/// Where it is `ready`, or always, it may `run`.
+struct Work {
+  std::function<void()> run;
+  std::function<bool()> ready = nullptr;
+  bool isReady() const { return !ready || ready(); }
+};
+
+/// Of all that follows, but what is not a thread's own: waiting releases it.
+std::recursive_mutex driverMutex;
 
 /// Work of a graph, and the numbers of what must be done before it.
 struct Node {
@@ -45,6 +56,7 @@ struct Node {
 using Graph = std::vector<Node>;
 
 struct Stream {
+  const std::thread::id owner = std::this_thread::get_id();
   std::deque<Work> queue;
   /// The stream whose capture this one is a part of; itself where it began.
   Stream *capture = nullptr;
@@ -90,6 +102,7 @@ Stream *get(CUstream stream) {
 }
 
 void enqueue(CUstream handle, Work work) {
+  std::lock_guard lock(driverMutex);
   Stream *stream = get(handle);
   stream->unjoined = stream->capture && stream->capture != stream;
   if (!stream->capture)
@@ -116,15 +129,26 @@ Graph inWorstOrder(const Graph &graph) {
   return ordered;
 }
 
-void runAll(Stream *stream) {
-  if (!stream->queue.empty())
-    ++state.waits;
-  while (!stream->queue.empty()) {
+/// Runs what may run until `isDone`.
+void advance(Stream *stream, const std::function<bool()> &isDone) {
+  std::lock_guard lock(driverMutex);
+  while (!isDone() && !stream->queue.empty()) {
+    if (sticky == CUDA_SUCCESS && !stream->queue.front().isReady())
+      return;
     Work work = std::move(stream->queue.front());
     stream->queue.pop_front();
     if (sticky == CUDA_SUCCESS)
-      work();
+      work.run();
   }
+}
+
+/// What is not ready waits for other threads.
+void runAll(Stream *stream) {
+  if (!stream->queue.empty())
+    ++state.waits;
+  for (advance(stream, [] { return false; }); !stream->queue.empty();
+       advance(stream, [] { return false; }))
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 } // namespace
@@ -135,16 +159,23 @@ EXPORT FakeCuda *fakeCuda() { return &state; }
 
 /// For the fake libraries: work that takes so long.
 EXPORT void fakeCudaEnqueue(void *stream, double milliseconds, const std::function<void()> *work) {
-  enqueue(static_cast<CUstream>(stream), [milliseconds, work = *work] {
-    work();
-    now += milliseconds;
-  });
+  enqueue(static_cast<CUstream>(stream), {[milliseconds, work = *work] {
+            work();
+            now += milliseconds;
+          }});
+}
+/// The same, once it may run; both are called under the driver's lock.
+EXPORT void fakeCudaEnqueueWhen(void *stream, const std::function<bool()> *ready,
+                                const std::function<void()> *work) {
+  enqueue(static_cast<CUstream>(stream), {*work, *ready});
 }
 
 EXPORT CUresult cuInit(unsigned) {
   // For processes that cannot reach `fakeCuda`.
   if (const char *memory = std::getenv("FAKE_CUDA_MEMORY"))
     state.memory = size_t(std::strtoull(memory, nullptr, 10));
+  if (const char *devices = std::getenv("FAKE_CUDA_DEVICES"))
+    state.devices = std::atoi(devices);
   if (const char *kernel = std::getenv("FAKE_CUDA_FAULT"))
     state.faultingKernel = kernel;
   return state.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
@@ -219,8 +250,10 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   std::lock_guard lock(memoryMutex);
+  std::lock_guard driverLock(driverMutex);
+  // Of other ranks' streams the memory is none.
   for (Stream *stream : streams)
-    state.usedWhileBusy += !stream->queue.empty();
+    state.usedWhileBusy += !stream->queue.empty() && stream->owner == std::this_thread::get_id();
   auto at = blocks.find(memory);
   if (at == blocks.end())
     return invalidValue;
@@ -239,24 +272,25 @@ EXPORT CUresult cuMemFreeHost(void *memory) {
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
                                      CUstream stream) {
-  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
+  enqueue(stream, {[=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); }});
   return sticky;
 }
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  enqueue(stream, [=] { std::memcpy(to, reinterpret_cast<const void *>(from), bytes); });
+  enqueue(stream, {[=] { std::memcpy(to, reinterpret_cast<const void *>(from), bytes); }});
   return sticky;
 }
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                      CUstream stream) {
+  std::lock_guard lock(driverMutex);
   ++state.copiesWithin;
-  enqueue(stream, [=] {
-    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
-  });
+  enqueue(stream, {[=] {
+            std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+          }});
   return sticky;
 }
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
                                 CUstream stream) {
-  enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(to), value, bytes); });
+  enqueue(stream, {[=] { std::memset(reinterpret_cast<void *>(to), value, bytes); }});
   return sticky;
 }
 EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values,
@@ -273,11 +307,13 @@ EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **v
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  std::lock_guard lock(driverMutex);
   streams.push_back(new Stream());
   *stream = reinterpret_cast<CUstream>(streams.back());
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+  std::lock_guard lock(driverMutex);
   Stream *stream = get(handle);
   std::erase(streams, stream);
   delete stream;
@@ -293,6 +329,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
   return sticky;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+  std::lock_guard lock(driverMutex);
   Stream *stream = get(handle);
   ++state.captures;
   CUresult result = sticky;
@@ -310,6 +347,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
                                             unsigned long long) {
+  std::lock_guard lock(driverMutex);
   if (state.failingGraph && --state.failingGraph == 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
   ++state.liveGraphs;
@@ -331,7 +369,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle,
 /// Of a condition that always holds: its body is the graph itself.
 EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *,
                                   const void *, size_t, CUgraphNodeParams *parameters) {
-  static CUgraph body;
+  static thread_local CUgraph body;
   ++state.bodies;
   body = graph;
   *node = reinterpret_cast<CUgraphNode>(graph);
@@ -355,6 +393,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph graph) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  std::lock_guard lock(driverMutex);
   --state.liveGraphs;
   state.allocated -= graphs[executable];
   graphs.erase(executable);
@@ -386,19 +425,16 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
     return sticky;
   }
   event->mark = std::make_shared<Mark>(Mark{event->stream});
-  enqueue(stream, [mark = event->mark] {
-    mark->done = true;
-    mark->time = now;
-  });
+  enqueue(stream, {[mark = event->mark] {
+            mark->done = true;
+            mark->time = now;
+          }});
   return sticky;
 }
-/// Runs what is before the mark on its stream.
-static void reach(const Mark &mark) {
-  while (!mark.done && !mark.stream->queue.empty() && sticky == CUDA_SUCCESS) {
-    Work work = std::move(mark.stream->queue.front());
-    mark.stream->queue.pop_front();
-    work();
-  }
+/// Runs what is before the mark on its stream, as far as it may run; whether that is all of it.
+static bool reach(const Mark &mark) {
+  advance(mark.stream, [&] { return mark.done || sticky != CUDA_SUCCESS; });
+  return mark.done || sticky != CUDA_SUCCESS || mark.stream->queue.empty();
 }
 EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
   Event *event = reinterpret_cast<Event *>(awaited);
@@ -406,7 +442,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
   if (!from)
     return invalidValue;
   if (!from->capture) {
-    enqueue(handle, [mark = event->mark] { reach(*mark); });
+    enqueue(handle, {[] {}, [mark = event->mark] { return reach(*mark); }});
     return sticky;
   }
   stream->capture = from->capture;
@@ -420,8 +456,15 @@ EXPORT CUresult cuEventSynchronize(CUevent handle) {
   if (!event->mark)
     return sticky;
   state.waits += !event->mark->done;
-  reach(*event->mark);
+  while (!reach(*event->mark))
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   return sticky;
+}
+EXPORT CUresult cuEventQuery(CUevent handle) {
+  Event *event = reinterpret_cast<Event *>(handle);
+  if (!event->mark || reach(*event->mark))
+    return sticky;
+  return CUDA_ERROR_NOT_READY;
 }
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
   *milliseconds = float(0.5 + reinterpret_cast<Event *>(end)->mark->time -
@@ -429,7 +472,24 @@ EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent e
   return CUDA_SUCCESS;
 }
 
+/// Stands for the module of the sums over ranks.
+static int rankSums;
+template <typename T>
+static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threads) {
+  auto number = [&](int i) { return int64_t(parameters[i]); };
+  const int64_t all = int64_t(blocks) * threads;
+  for (int64_t thread = all; thread-- > 0;)
+    device::addRanks(reinterpret_cast<T *>(parameters[0]), number(1), number(2), number(3), thread,
+                     all);
+}
+
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
+  std::lock_guard lock(driverMutex);
+  // The runtime's own kernels, which are PTX, are emulated.
+  if (std::strstr(static_cast<const char *>(image), "trainrt_rank_sums_f32")) {
+    *module = reinterpret_cast<CUmodule>(&rankSums);
+    return CUDA_SUCCESS;
+  }
   // Where the section table ends, so does the object.
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -446,6 +506,13 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
 }
 EXPORT CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  std::lock_guard lock(driverMutex);
+  if (module == reinterpret_cast<CUmodule>(&rankSums)) {
+    auto *run = std::strstr(name, "f64") ? &addRanks<double> : &addRanks<float>;
+    kernels.push_back({run, name, 4});
+    *function = reinterpret_cast<CUfunction>(&kernels.back());
+    return CUDA_SUCCESS;
+  }
   void *symbol = dlsym(module, name);
   auto *count =
       static_cast<const int *>(dlsym(module, (std::string(name) + "_parameters").c_str()));
@@ -463,17 +530,18 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) { return CUDA_SUCCESS; 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, unsigned,
                                unsigned blockX, unsigned, unsigned, unsigned, CUstream stream,
                                void **parameters, void **) {
+  std::lock_guard lock(driverMutex);
   ++state.launches;
   const Kernel *kernel = reinterpret_cast<const Kernel *>(function);
   std::vector<uint64_t> values;
   for (size_t i = 0; i < kernel->parameters; ++i)
     values.push_back(*static_cast<const uint64_t *>(parameters[i]));
-  enqueue(stream, [=] {
-    if (state.faultingKernel && kernel->name == state.faultingKernel)
-      sticky = illegalAddress;
-    else
-      kernel->run(values.data(), gridX, blockX);
-    now += kernel->name.ends_with("_fast") ? 0.1 : 0.2;
-  });
+  enqueue(stream, {[=] {
+            if (state.faultingKernel && kernel->name == state.faultingKernel)
+              sticky = illegalAddress;
+            else
+              kernel->run(values.data(), gridX, blockX);
+            now += kernel->name.ends_with("_fast") ? 0.1 : 0.2;
+          }});
   return sticky;
 }

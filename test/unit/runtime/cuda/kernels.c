@@ -40,8 +40,12 @@ static void cpu_gradient(void *const *args, const int64_t *dims, int64_t begin, 
   const float *x = args[0], *g = args[1];
   float *gradient = args[2];
   (void)begin, (void)end, (void)ctx;
-  for (int j = 0; j < 3; ++j)
+  /* As of a matmul, the sum of a micro-batch is rounded before it is added. */
+  for (int j = 0; j < 3; ++j) {
+    float sum = 0;
     for (int64_t i = 0; i < dims[0]; ++i)
-      gradient[j] += x[i * 3 + j] * g[i];
+      sum += x[i * 3 + j] * g[i];
+    gradient[j] += sum;
+  }
 }
 KERNEL(gradient, 3, 1)

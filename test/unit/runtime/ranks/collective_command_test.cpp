@@ -16,7 +16,6 @@ namespace {
 
 /// What a test wants different.
 struct Options {
-  fb::Target target = fb::Target::cpu;
   fb::DType dtype = fb::DType::f32;
   int kind = 0;
   fb::Access access = fb::Access::update;
@@ -56,7 +55,6 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   program.add_exprs(exprVector);
   program.add_kernels(allKernels);
   program.add_functions(functions);
-  program.add_target(options.target);
   fb::FinishProgramBuffer(builder, program.Finish());
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -147,7 +145,6 @@ TEST(CollectiveCommand, RefusesWhatIsWrong) {
   auto expect = [&](const Options &options, const char *words) {
     EXPECT_NE(message(options).find(words), std::string::npos) << message(options);
   };
-  expect({.target = fb::Target::cuda}, "this runtime's ranks exchange nothing on this target");
   expect({.dtype = fb::DType::bf16}, ".dtype 3 is none that ranks add up");
   expect({.kind = 1}, ".kind 1 is unknown");
   expect({.access = fb::Access::read}, ".operands[0] is not read and written");

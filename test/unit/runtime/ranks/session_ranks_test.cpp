@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sessions that are ranks: their steps are those of one session with all micro-batches.
 
-#include "program_generated.h"
 #include "session/ranks/rank_group.h"
 #include "tiny_package.h"
 
@@ -13,35 +12,8 @@ using namespace trainrt::test;
 
 namespace {
 
-/// The tiny package, whose update begins with the exchange of its gradient.
-TinyOptions distributed() {
-  TinyOptions options;
-  options.editManifest = [](std::string &manifest) {
-    const std::string begin = "\"optimizer\": {";
-    ASSERT_NE(manifest.find(begin), std::string::npos);
-    manifest.replace(manifest.find(begin), begin.size(), begin + "\"distribute\": \"data\", ");
-  };
-  options.editProgram = [](fb::ProgramT &program) {
-    for (auto &function : program.functions) {
-      if (function->name != "update")
-        continue;
-      auto command = std::make_unique<fb::CommandT>();
-      fb::CollectiveT body;
-      body.dtype = fb::DType::f32;
-      command->op.Set(std::move(body));
-      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 0});
-      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 3});
-      const auto three = uint32_t(program.exprs.size() - 1);
-      command->operands.push_back({2, three - 1, fb::Access::update});
-      command->sizes = {three};
-      function->commands.insert(function->commands.begin(), std::move(command));
-    }
-  };
-  return options;
-}
-
 struct Tiny {
-  explicit Tiny(const TinyOptions &options = distributed()) {
+  explicit Tiny(const TinyOptions &options = distributedTiny()) {
     writeTinyPackage(folder / "m.tpk", options);
     EXPECT_TRUE(Package::open(folder / "m.tpk", package).ok());
     settings.threads = 2;

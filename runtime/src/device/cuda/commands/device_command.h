@@ -14,6 +14,8 @@
 
 namespace trainrt::cuda {
 
+class RankExchange;
+
 /// Where a command's kernel puts the first index out of range that it meets, and whether it met a
 /// number that is not finite where one must be (`NumberReport::members`).
 struct ErrorSlot {
@@ -84,6 +86,8 @@ struct DeviceContext {
   LibraryCalls &calls;
   /// What groups of launches read, one behind the other.
   std::vector<unsigned char> &tables;
+  /// Null: there is one rank.
+  RankExchange *exchange = nullptr;
   /// Number of the command among those that are prepared.
   size_t number = 0;
 };

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each rank adds up one part of all tensors, a block at a time: every other one sends it that, and
+// gets the sums. Pieces are sent from where they are and arrive where they belong; only what is
+// added up is staged.
+
+#include "device/cuda/ranks/rank_exchange.h"
+#include "device/cuda/embedded_kernels.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace trainrt::cuda {
+
+namespace {
+/// Of what is added up at a time, of all ranks together.
+constexpr int64_t blockBytes = int64_t(32) << 20;
+constexpr const char *sumsName = "rank_sums";
+constexpr unsigned threads = 256, mostBlocks = 2048;
+} // namespace
+
+Status RankExchange::open(const Context &context, Communicator *ranks,
+                          std::unique_ptr<RankExchange> &exchange) {
+  std::unique_ptr<RankExchange> made(new RankExchange(context.driver(), ranks));
+  TRAINRT_TRY(made->loadSums());
+  TRAINRT_TRY(ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, made->carrier)
+                                             : createNcclRanks(ranks, made->carrier));
+  exchange = std::move(made);
+  return {};
+}
+
+RankExchange::~RankExchange() {
+  carrier.reset();
+  if (module)
+    driver.cuModuleUnload(module);
+}
+
+Status RankExchange::loadSums() {
+  if (!hasEmbedded(sumsName))
+    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own, by which "
+                                     "ranks on GPUs add up; build it where clang has the target "
+                                     "NVPTX");
+  const char *what = "cannot load the runtime's kernels for the sums over ranks";
+  TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
+  TRAINRT_TRY(
+      driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
+  return driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what);
+}
+
+int64_t RankExchange::stagingBytes(DType dtype, std::span<const int64_t> elements) const {
+  const int64_t size = int64_t(sizeOf(dtype));
+  return RankParts(elements, world()).block(blockBytes, size) * size * world();
+}
+
+std::chrono::milliseconds RankExchange::limit() const {
+  return ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
+}
+
+void RankExchange::abort(const Status &why) {
+  carrier->abort();
+  if (ranks)
+    ranks->abort(why);
+}
+
+/// Where a rank fails, the others wait for it: they are told.
+Status RankExchange::allReduce(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
+  Status status = ranks && ranks->wantsVendorSums() ? addByVendor(dtype, tensors, stream)
+                                                    : addInOrder(dtype, tensors, stream);
+  if (!status.ok())
+    abort(status);
+  return status;
+}
+
+/// The sum of an element is made by one rank only, from zero over the ranks from 0 on, and copied
+/// to the others: all ranks end with the same bits. What lies behind a tensor's end is added up,
+/// too, and goes nowhere.
+Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
+  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+  const int64_t size = int64_t(sizeOf(dtype));
+  std::vector<int64_t> elements;
+  for (const Tensor &tensor : tensors)
+    elements.push_back(tensor.elements);
+  const RankParts parts(elements, world());
+  // 0 where there is nothing to add: then the loop makes no turn.
+  const int64_t block = parts.block(blockBytes, size);
+  std::vector<DeviceRanks::Piece> out, in;
+  for (int64_t begin = 0; begin < parts.size(); begin += block) {
+    int64_t count = std::min(block, parts.size() - begin), stride = block, all = world();
+    out.clear();
+    in.clear();
+    // A rank's ranges in place, and those of this rank's part within a staged piece.
+    auto inPlace = [&](int which, std::vector<DeviceRanks::Piece> &to) {
+      parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
+        to.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
+                      range.there * size});
+      });
+    };
+    auto staged = [&](int which, DeviceAddress piece, std::vector<DeviceRanks::Piece> &to) {
+      parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
+        to.push_back({which, piece + DeviceAddress(range.begin * size), range.there * size});
+      });
+    };
+    for (int which = 0; which < world(); ++which) {
+      inPlace(which, out);
+      staged(which, staging + DeviceAddress(which * block * size), in);
+    }
+    TRAINRT_TRY(exchange(out, in, stream));
+    void *parameters[] = {&staging, &stride, &count, &all};
+    const unsigned blocks =
+        unsigned(std::min<int64_t>(mostBlocks, (count + threads - 1) / threads));
+    TRAINRT_TRY(driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, 1, 1, threads,
+                                                   1, 1, 0, stream, parameters, nullptr),
+                             "cannot start the runtime's kernel for the sums over ranks"));
+    out.clear();
+    in.clear();
+    for (int which = 0; which < world(); ++which) {
+      staged(which, staging, out);
+      inPlace(which, in);
+    }
+    TRAINRT_TRY(exchange(out, in, stream));
+  }
+  return {};
+}
+
+Status RankExchange::addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
+  std::vector<DeviceRanks::Piece> pieces;
+  for (const Tensor &tensor : tensors)
+    if (tensor.elements)
+      pieces.push_back({rank(), tensor.address, tensor.elements * int64_t(sizeOf(dtype))});
+  return carrier->addUp(dtype, pieces, stream);
+}
+
+Status RankExchange::exchange(std::vector<DeviceRanks::Piece> &sent,
+                              std::vector<DeviceRanks::Piece> &received, CUstream stream) {
+  auto isEmpty = [](const DeviceRanks::Piece &piece) { return piece.bytes == 0; };
+  auto isOwn = [&](const DeviceRanks::Piece &piece) { return piece.rank == rank(); };
+  std::erase_if(sent, isEmpty);
+  std::erase_if(received, isEmpty);
+  auto from = std::find_if(sent.begin(), sent.end(), isOwn);
+  for (const DeviceRanks::Piece &to : received)
+    if (isOwn(to)) {
+      assert(from != sent.end() && from->bytes == to.bytes && "as many are sent as received");
+      TRAINRT_TRY(driver.check(
+          driver.cuMemcpyDtoDAsync(to.address, from->address, size_t(to.bytes), stream),
+          "cannot copy a rank's own piece"));
+      from = std::find_if(std::next(from), sent.end(), isOwn);
+    }
+  std::erase_if(sent, isOwn);
+  std::erase_if(received, isOwn);
+  return carrier->exchange(sent, received, stream);
+}
+
+} // namespace trainrt::cuda

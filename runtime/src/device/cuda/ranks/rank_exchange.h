@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What ranks on GPUs compute together. Whatever carries the pieces, the sums are ours and in the
+// order of ranks, unless NCCL's own are asked for.
+#ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
+#define TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
+
+#include "comm/rank_parts.h"
+#include "device/cuda/ranks/device_ranks.h"
+
+namespace trainrt::cuda {
+
+class RankExchange {
+public:
+  /// Elements in this rank's memory.
+  struct Tensor {
+    DeviceAddress address;
+    int64_t elements;
+  };
+
+  /// All ranks call it, unless they are threads; the context is current, here and when this is
+  /// destroyed. `ranks` null: one alone.
+  static Status open(const Context &context, Communicator *ranks,
+                     std::unique_ptr<RankExchange> &exchange);
+  ~RankExchange();
+  RankExchange(const RankExchange &) = delete;
+  RankExchange &operator=(const RankExchange &) = delete;
+
+  /// What `allReduce` needs beside the tensors: 32 MiB at most, or 1024 elements of each rank.
+  int64_t stagingBytes(DType dtype, std::span<const int64_t> elements) const;
+  /// Where there are so many bytes, at least.
+  void stageAt(DeviceAddress address) { staging = address; }
+  /// Enqueues what makes each tensor, of f32 or f64, the sum of those of all ranks, the same on all
+  /// of them. All ranks call it, in the same order among such calls. Behind an error nothing more
+  /// is exchanged.
+  Status allReduce(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  /// Why what is enqueued will never end; OK while it may.
+  Status check() const { return carrier->check(); }
+  /// Ends what is enqueued, and what the other ranks wait for.
+  void abort(const Status &why);
+  std::chrono::milliseconds limit() const;
+
+private:
+  RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
+  int rank() const { return ranks ? ranks->rank() : 0; }
+  int world() const { return ranks ? ranks->world() : 1; }
+  Status loadSums();
+  Status addInOrder(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  Status addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  /// Pieces for the rank itself are copied.
+  Status exchange(std::vector<DeviceRanks::Piece> &sent, std::vector<DeviceRanks::Piece> &received,
+                  CUstream stream);
+
+  const Driver &driver;
+  Communicator *const ranks;
+  std::unique_ptr<DeviceRanks> carrier;
+  DeviceAddress staging = 0;
+  CUmodule module = nullptr;
+  CUfunction sums[2] = {}; ///< of f32, of f64
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H

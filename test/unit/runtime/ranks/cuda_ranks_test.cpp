@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranks on GPUs that are emulated: as threads on one of them, and through a fake NCCL. Their steps
+// are those of one session with all micro-batches; where one does not come, all end.
+
+#include "comm/coordinator.h"
+#include "comm/process_ranks.h"
+#include "cuda/fake_nccl.h"
+#include "cuda_fixture.h"
+#include "session/ranks/rank_group.h"
+
+#include <algorithm>
+#include <mutex>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+Bytes valuesOf(const Session &session) {
+  Bytes all;
+  auto add = [&](Status status, const ArrayView &array) {
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto *begin = static_cast<const unsigned char *>(array.data);
+    all.insert(all.end(), begin, begin + array.bytes);
+  };
+  ArrayView array;
+  for (size_t i = 0; i < session.package().program().parameters.size(); ++i)
+    add(session.parameter(i, array), array);
+  for (size_t i = 0; i < session.package().program().state.size(); ++i)
+    add(session.state(i, array), array);
+  return all;
+}
+
+class CudaRanks : public CudaTest {
+protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    void *library = dlopen(TRAINRT_FAKE_LIBRARIES "/libnccl.so.2", RTLD_NOW);
+    ASSERT_TRUE(library) << dlerror();
+    nccl = reinterpret_cast<FakeNccl *(*)()>(dlsym(library, "fakeNccl"))();
+    *nccl = {};
+    nccl->version = 22700;
+    open(distributedTiny());
+  }
+  void TearDown() override {
+    unsetenv("TRAINRT_EXCHANGE");
+    CudaTest::TearDown();
+  }
+
+  /// What one session has after steps of these batches.
+  Bytes alone(const std::vector<Batch> &batches, int steps) {
+    std::unique_ptr<Session> one = make();
+    StepResult result;
+    for (int step = 0; step < steps; ++step) {
+      Status status = one->step(batches, {}, result);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+    return valuesOf(*one);
+  }
+
+  /// What a rank that is a process does here in a thread.
+  struct Rank {
+    Status status;
+    Bytes values;
+    int64_t steps = 0;
+  };
+  using Body = std::function<Status(Session &session, int rank)>;
+  std::vector<Rank> run(int world, const Body &body, bool vendorSums = false,
+                        SessionOptions options = {}) {
+    Socket socket;
+    EXPECT_TRUE(listenAt(0, socket).ok());
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr *>(&address), &size);
+    const int port = ntohs(address.ss_family == AF_INET6
+                               ? reinterpret_cast<const sockaddr_in6 &>(address).sin6_port
+                               : reinterpret_cast<const sockaddr_in &>(address).sin_port);
+    std::vector<Rank> ranks{size_t(world)};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < world; ++rank)
+      threads.emplace_back([&, rank] {
+        ProcessRank which{
+            rank, world,     "127.0.0.1:" + std::to_string(port), rank ? -1 : socket.release(),
+            {},   vendorSums};
+        which.limits.exchange = std::chrono::milliseconds(1000);
+        ranks[size_t(rank)].status = asRank(which, body, options, ranks[size_t(rank)]);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    return ranks;
+  }
+  Status asRank(const ProcessRank &which, const Body &body, SessionOptions options, Rank &result) {
+    TRAINRT_TRY(joinRanks(which, options.ranks));
+    options.threads = 1;
+    std::unique_ptr<Session> session;
+    Status status = Session::create(package, options, session);
+    if (status.ok())
+      status = body(*session, which.rank);
+    if (!status.ok()) {
+      options.ranks->abort(status);
+      return status;
+    }
+    result.values = valuesOf(*session);
+    result.steps = session->stepCount();
+    return {};
+  }
+
+  const TinyBatch batches[4] = {TinyBatch(6), TinyBatch(3, 2), TinyBatch(5, 3), TinyBatch(4, 4)};
+  std::vector<Batch> firstBatches(int count) const {
+    std::vector<Batch> list;
+    for (int i = 0; i < count; ++i)
+      list.push_back(batches[i].batch());
+    return list;
+  }
+  /// A step of one micro-batch each.
+  Body stepping(int steps) const {
+    return [this, steps](Session &session, int rank) {
+      StepResult result;
+      for (int step = 0; step < steps; ++step)
+        TRAINRT_TRY(session.step({batches[rank].batch()}, {}, result));
+      return Status();
+    };
+  }
+  static void expectLost(const std::vector<Rank> &ranks, const std::string &words) {
+    bool found = false;
+    for (const Rank &rank : ranks) {
+      EXPECT_EQ(rank.status.code(), Code::RankLost) << rank.status.message();
+      found |= rank.status.message().find(words) != std::string::npos;
+    }
+    EXPECT_TRUE(found) << ranks[0].status.message() << "\n" << ranks[1].status.message();
+  }
+
+  FakeNccl *nccl = nullptr;
+};
+
+} // namespace
+
+TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
+  for (int world : {2, 3, 4}) {
+    const Bytes expected = alone(firstBatches(world), 3);
+    std::unique_ptr<Session> first;
+    std::unique_ptr<RankGroup> group;
+    SessionOptions options;
+    options.threads = 1;
+    ASSERT_TRUE(RankGroup::create(package, options, world, first, group).ok());
+    const int64_t before = first->memory().scratch;
+    StepResult result;
+    for (int step = 0; step < 3; ++step) {
+      Status status = group->step(*first, firstBatches(world), {}, result);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    EXPECT_EQ(valuesOf(*first), expected) << world << " ranks";
+    // What is added up: a float of each rank for each of its share of three elements.
+    EXPECT_EQ(first->memory().scratch - before, 4 * world * ((3 + world - 1) / world));
+  }
+  EXPECT_EQ(nccl->groups, 0);
+}
+
+TEST_F(CudaRanks, OneAloneExchangesNothing) {
+  const Bytes expected = alone(firstBatches(2), 2);
+  const int launches = fake->launches, captures = fake->captures;
+  fake->launches = fake->captures = 0;
+  // As if it were one of several: the same bits.
+  setenv("TRAINRT_EXCHANGE", "always", 1);
+  EXPECT_EQ(alone(firstBatches(2), 2), expected);
+  EXPECT_EQ(fake->captures, captures);
+  EXPECT_EQ(fake->launches, launches + 2); // the sums
+  EXPECT_EQ(nccl->finalized, 1);
+  EXPECT_EQ(nccl->destroyed, 1);
+}
+
+TEST_F(CudaRanks, ThroughNcclMakeTheStepsOfOne) {
+  for (int world : {2, 3}) {
+    const Bytes expected = alone(firstBatches(world), 3);
+    nccl->finalized = nccl->destroyed = 0;
+    SessionOptions options;
+    for (bool synchronous : {false, true}) {
+      options.synchronous = synchronous;
+      for (const Rank &rank : run(world, stepping(3), false, options)) {
+        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+        EXPECT_EQ(rank.steps, 3);
+        EXPECT_EQ(rank.values, expected);
+      }
+    }
+    EXPECT_EQ(nccl->destroyed, 2 * world);
+  }
+  EXPECT_EQ(nccl->sums, 0);
+  EXPECT_EQ(nccl->aborted, 0);
+  EXPECT_STREQ(getenv("NCCL_NVLS_ENABLE"), "0");
+}
+
+TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
+  const std::vector<Rank> ranks = run(3, stepping(2), true);
+  for (const Rank &rank : ranks) {
+    ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+    EXPECT_EQ(rank.values, ranks[0].values);
+  }
+  EXPECT_EQ(nccl->sums, 2 * 3);
+  EXPECT_EQ(nccl->pieces, nccl->sums);
+}
+
+TEST_F(CudaRanks, TellOfEachExchange) {
+  std::vector<std::string> names;
+  SessionOptions options;
+  options.commandDone = [&](const CommandRecord &record) {
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    names.push_back(record.name);
+  };
+  for (const Rank &rank : run(2, stepping(1), false, options))
+    ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+  EXPECT_EQ(std::count(names.begin(), names.end(), "all_reduce f32 of 1 tensor"), 2);
+}
+
+TEST_F(CudaRanks, EndWhereNcclDoesNotBegin) {
+  nccl->hangs = 1;
+  expectLost(run(2, stepping(1)),
+             "NCCL cannot connect the GPUs of 2 ranks (each needs one of its own): the others have "
+             "not come within 1 s");
+  EXPECT_EQ(nccl->aborted, 2);
+  nccl->hangs = 0;
+  nccl->refuses = 1;
+  std::vector<Rank> ranks = run(2, stepping(1));
+  EXPECT_TRUE(ranks[0].status.code() == Code::DeviceError ||
+              ranks[1].status.code() == Code::DeviceError);
+  EXPECT_NE(ranks[0].status.message().find(
+                "(each needs one of its own): invalid usage; in the words of the fake NCCL"),
+            std::string::npos)
+      << ranks[0].status.message();
+  nccl->refuses = 0;
+  nccl->version = 21700;
+  EXPECT_TRUE(run(1, stepping(1))[0].status.ok()); // one rank needs none
+  ranks = run(2, stepping(1));
+  EXPECT_NE(ranks[0].status.message().find(
+                "libnccl.so.2 is NCCL 21700; ranks on several GPUs need NCCL 2.18 or newer"),
+            std::string::npos)
+      << ranks[0].status.message();
+}
+
+TEST_F(CudaRanks, EndWhereAnExchangeFails) {
+  nccl->failingGroup = 3; // the first of the second step
+  expectLost(run(2, stepping(3)),
+             "step 2: exchange of the gradient of parameter 'w': NCCL: remote process exited or "
+             "there was a network error; in the words of the fake NCCL");
+  EXPECT_EQ(nccl->aborted, 2);
+}
+
+TEST_F(CudaRanks, EndWhereAnExchangeIsStuck) {
+  nccl->stuckGroup = 4;
+  expectLost(run(2, stepping(3)), "step 2: exchange of the gradient of parameter 'w': the others "
+                                  "have not come within 1 s");
+  EXPECT_EQ(nccl->aborted, 2);
+}
+
+TEST_F(CudaRanks, EndWithOneThatFails) {
+  // Rank 1 has other troubles while rank 0 waits on its GPU.
+  nccl->stuckGroup = 1;
+  const auto began = std::chrono::steady_clock::now();
+  expectLost(run(2,
+                 [&](Session &session, int rank) {
+                   if (rank == 0)
+                     return stepping(1)(session, rank);
+                   std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                   return Status(Code::RankLost, "the disk is full");
+                 }),
+             ": the disk is full");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
+}
+
+TEST_F(CudaRanks, NeedAGpuEach) {
+  fake->devices = 1;
+  SessionOptions options;
+  options.device = 1;
+  const std::vector<Rank> ranks = run(2, stepping(1), false, options);
+  EXPECT_NE((ranks[0].status.message() + ranks[1].status.message())
+                .find("needs a GPU of its own: there is no GPU 1: this process sees 1, GPU 0"),
+            std::string::npos)
+      << ranks[1].status.message();
+}
+
+TEST_F(CudaRanks, KnowNoSumsOfNcclWithinOneGpu) {
+  struct Asking : Communicator {
+    Asking() : Communicator(0, 2) {}
+    Status exchange(std::span<const Sent>, std::span<const Received>) override { return {}; }
+    void abort(const Status &) override {}
+    Status failure() const override { return {}; }
+    bool sharesMemory() const override { return true; }
+    bool wantsVendorSums() const override { return true; }
+    Status gather(const std::string &mine, std::vector<std::string> &all) override {
+      all = {mine, mine};
+      return {};
+    }
+  };
+  SessionOptions options;
+  options.ranks = std::make_shared<Asking>();
+  std::unique_ptr<Session> session = make(options);
+  StepResult result;
+  const Status status = session->step(firstBatches(1), {}, result);
+  EXPECT_NE(status.message().find("--reduce nccl is for ranks that are processes: NCCL knows no "
+                                  "ranks on one GPU"),
+            std::string::npos)
+      << status.message();
+}
