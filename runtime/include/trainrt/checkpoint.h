@@ -16,7 +16,9 @@ extern "C" {
  * `trainrt_session_step`: under a temporary name, synced, then renamed, so a crash leaves the old
  * ones whole. Then removes all but the newest `keep` up to N (0: keeps all). `data_position` is
  * JSON text that `trainrt_checkpoint_load` gives back; NULL: none. One process at a time saves into
- * a folder: others wait, and where one has claimed it, it is an IO_ERROR. */
+ * a folder: others wait, and where one has claimed it, it is an IO_ERROR. Ranks (trainrt/ranks.h)
+ * make this call together, all with a folder that is the same for all of them, and write a part
+ * each; `keep` and `data_position` are those of rank 0. */
 TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
                                                    uint32_t keep, const char *data_position,
                                                    trainrt_error **error);
@@ -30,7 +32,8 @@ enum {
 /* Since 1.2: keeps `directory`, which is made if it is absent, for this session until the session
  * is freed or claims another one. IO_ERROR names the process that has it. BAD_DATA: it holds
  * checkpoints of another run, which are all but those up to the one that this session has loaded
- * from there, and TRAINRT_CLAIM_OVERWRITE is not among `flags`. */
+ * from there, and TRAINRT_CLAIM_OVERWRITE is not among `flags`. Of several ranks rank 0 takes it;
+ * for others the call does nothing. */
 TRAINRT_API trainrt_status trainrt_checkpoint_claim(trainrt_session *session, const char *directory,
                                                     uint32_t flags, trainrt_error **error);
 

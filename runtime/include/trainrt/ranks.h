@@ -8,7 +8,8 @@
  * another rank has some): the step is that of all of them. What one cannot do is an error on all,
  * which names the rank, before anything is changed. Losses, norms, parameters and state are the
  * same on all ranks, and, bit for bit, those of one session that gets all micro-batches in the
- * order of ranks, where each rank has one of them. Everything else is done by each rank alone.
+ * order of ranks, where each rank has one of them. Checkpoints are saved by all ranks together,
+ * too, and read by each. Everything else is done by each rank alone.
  */
 #ifndef TRAINRT_RANKS_H
 #define TRAINRT_RANKS_H

@@ -570,8 +570,12 @@ trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *dir
     if (!session || !directory)
       return nullArgument(session ? "directory" : "session");
     session->impl->warnings().clear();
-    return saveCheckpoint(*session->impl, directory, keep, data_position ? data_position : "",
-                          session->checkpoint, &session->claim);
+    const std::string position = data_position ? data_position : "";
+    if (session->group)
+      return session->group->save(*session->impl, directory, keep, position, session->checkpoint,
+                                  &session->claim);
+    return saveCheckpoint(*session->impl, directory, keep, position, session->checkpoint,
+                          &session->claim);
   });
 }
 

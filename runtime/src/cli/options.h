@@ -97,7 +97,10 @@ struct Options {
     return peakFlops || measurePeak || !logDir.empty() || !summary.empty();
   }
   /// Of a step, on all ranks together.
-  int64_t microBatches() const { return accumulate * std::max<int64_t>(emulateWorld, share); }
+  int64_t microBatches() const { return accumulate * allRanks(); }
+  int64_t allRanks() const { return std::max<int64_t>(emulateWorld, share); }
+  /// Whether this process tells, and does to folders, what is done once for all ranks.
+  bool speaks() const { return ownRank == 0; }
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
   /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".
   bool exportsAdapter() const;

@@ -22,6 +22,7 @@ std::string DataState::toJson() const {
                       {"rows", rows},
                       {"batch_size", batchSize},
                       {"accumulate", accumulate},
+                      {"ranks", ranks},
                       {"shuffle", shuffle},
                       {"data", dataHash},
                       {"options", decisions}};
@@ -101,6 +102,9 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
       !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
       !read("accumulate", state.accumulate))
     return std::nullopt;
+  // Before 1.4 there was one.
+  if (!read("ranks", state.ranks))
+    state.ranks = 1;
   if (auto watch = json.find("watch"); watch != json.end() && watch->is_object())
     state.watch = readWatch(*watch);
   auto shuffle = json.find("shuffle");
@@ -131,6 +135,8 @@ std::vector<int64_t> removeCheckpoints(const std::string &folder,
 /// Before the first step. A run that goes on removes the best ones behind its checkpoint: those
 /// steps are made again. With --overwrite another run's stay until the first of this run is whole.
 void claimBest(const Options &options, trainrt_session *session) {
+  if (!options.speaks())
+    return;
   const std::string folder = options.save + "/best";
   const int64_t done = trainrt_session_step(session);
   const bool isFresh = options.resume.empty();

@@ -25,7 +25,7 @@ namespace trainrt::run {
 /// Where in the data a checkpoint was written, and with what.
 struct DataState {
   BatchOrder::Position position;
-  int64_t rows = 0, batchSize = 0, accumulate = 1;
+  int64_t rows = 0, batchSize = 0, accumulate = 1, ranks = 1;
   bool shuffle = false;
   /// Of a sampler, else "": the position is one in its plan.
   std::string plan, planOptions;

@@ -125,6 +125,12 @@ private:
   /// Waits for the step under way.
   void drain(StepLoader &loader);
   void save(BatchOrder::Position position);
+  /// Writes a checkpoint of the session's step, on all ranks together.
+  void write(const std::string &folder, uint32_t keep, BatchOrder::Position position);
+  /// `body`, whose failures all ranks have.
+  template <typename Body> void together(const Body &body);
+  /// Of a run that has lost a rank: where it can begin again.
+  std::string lastCheckpoint() const;
   DataState dataState(BatchOrder::Position position) const;
   /// Into the folder of the best checkpoints, if this evaluation is one of them.
   void saveBest(const EvalRecord &record);
@@ -208,6 +214,9 @@ void Trainer::resume(const DataState &state) {
                           ? "the lengths of the data's rows, or the seed, have changed"
                           : "the batches were made '" + state.planOptions + "' and are now '" +
                                 planOptions + "'");
+  if (state.ranks != options.allRanks())
+    changes.push_back("the number of ranks was " + std::to_string(state.ranks) + " and is " +
+                      std::to_string(options.allRanks()));
   // At the beginning of an epoch no row has been seen, and others do no harm. Within one, some rows
   // would be trained twice and some not at all.
   const bool otherRows = otherData || state.plan != plan || state.shuffle != options.shuffle;
@@ -282,11 +291,8 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
     std::string context;
     const std::string message = error.message(status);
-    if (status == TRAINRT_RANK_LOST && !options.save.empty())
-      context = savedAt < 0 ? "this run has saved no checkpoint yet"
-                            : "the last checkpoint is " + options.save + "/step-" +
-                                  std::to_string(savedAt) + "; --resume " + options.save +
-                                  " continues from there";
+    if (status == TRAINRT_RANK_LOST)
+      context = lastCheckpoint();
     // Of another rank these are not the batches.
     const bool isOwn = !message.starts_with("rank ");
     for (size_t i = 0; isOwn && status == TRAINRT_BAD_DATA && i < count; ++i) {
@@ -392,14 +398,9 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
   }
-  if (isRanked()) {
-    // Of a step all ranks have the same outcome.
-    try {
-      return settle(status, error, result, std::move(step), loader);
-    } catch (const Failure &failure) {
-      throw Failure(failure.code, failure.what(), /*isShared=*/true);
-    }
-  }
+  // Of a step all ranks have the same outcome.
+  if (isRanked())
+    return together([&] { settle(status, error, result, std::move(step), loader); });
   // The outcome belongs to this step.
   if (!lag)
     return settle(status, error, result, std::move(step), loader);
@@ -476,8 +477,9 @@ void Trainer::checkPeak() {
 }
 
 DataState Trainer::dataState(BatchOrder::Position position) const {
-  return {position, data.rows(), data.batchSize(), options.accumulate, options.shuffle,
-          plan,     planOptions, dataHash,         decisions,          watch.state()};
+  return {position,        data.rows(), data.batchSize(), options.accumulate, options.allRanks(),
+          options.shuffle, plan,        planOptions,      dataHash,           decisions,
+          watch.state()};
 }
 
 /// At most once after a step. No step is under way. An evaluation that lacks the metric ends the
@@ -498,14 +500,12 @@ void Trainer::saveBest(const EvalRecord &record) {
   const std::string folder = options.save + "/best";
   // Before the checkpoint is written, so that its state counts it among the best.
   watch.keep(record);
-  ErrorSlot error;
   // 0: the session removes none by age.
-  error.check(trainrt_checkpoint_save(session, folder.c_str(), 0,
-                                      dataState(position).toJson().c_str(), error));
-  reportWarnings(session, reporter);
+  write(folder, 0, position);
   reporter.note("saved " + folder + "/step-" + std::to_string(record.step));
   // Those that are none of the best any more, or were another run's (--overwrite).
-  removeCheckpoints(folder, [&](int64_t step) { return !watch.keeps(step); });
+  if (options.speaks())
+    removeCheckpoints(folder, [&](int64_t step) { return !watch.keeps(step); });
 }
 
 /// `position` belongs to the session's state: a step under way is none of it. The end of a run may
@@ -513,14 +513,37 @@ void Trainer::saveBest(const EvalRecord &record) {
 void Trainer::save(BatchOrder::Position position) {
   if (options.save.empty() || savedAt == stepsDone())
     return;
-  ErrorSlot error;
-  error.check(trainrt_checkpoint_save(session, options.save.c_str(),
-                                      uint32_t(options.keep.value_or(0)),
-                                      dataState(position).toJson().c_str(), error));
-  reportWarnings(session, reporter);
+  write(options.save, uint32_t(options.keep.value_or(0)), position);
   // Only now: a checkpoint that could not be written is not named as the last one.
   savedAt = stepsDone();
   reporter.note("saved " + options.save + "/step-" + std::to_string(savedAt));
+}
+
+void Trainer::write(const std::string &folder, uint32_t keep, BatchOrder::Position at) {
+  together([&] {
+    ErrorSlot error;
+    const trainrt_status status = trainrt_checkpoint_save(session, folder.c_str(), keep,
+                                                          dataState(at).toJson().c_str(), error);
+    error.check(status, status == TRAINRT_RANK_LOST ? lastCheckpoint() : "");
+  });
+  reportWarnings(session, reporter);
+}
+
+template <typename Body> void Trainer::together(const Body &body) {
+  try {
+    body();
+  } catch (const Failure &failure) {
+    throw Failure(failure.code, failure.what(), isRanked());
+  }
+}
+
+std::string Trainer::lastCheckpoint() const {
+  if (options.save.empty())
+    return "";
+  return savedAt < 0
+             ? "this run has saved no checkpoint yet"
+             : "the last checkpoint is " + options.save + "/step-" + std::to_string(savedAt) +
+                   "; --resume " + options.save + " continues from there";
 }
 
 trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {

@@ -176,18 +176,23 @@ Status AtomicFile::write(const void *data, uint64_t size) {
 
 /// A write may be shorter than asked for, and Linux writes at most 2 GiB at once. 0 bytes written
 /// would loop for ever: an error.
-Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
+static Status writeAll(int descriptor, const std::string &path, uint64_t at, const void *data,
+                       uint64_t size) {
   auto *bytes = static_cast<const char *>(data);
   while (size) {
     ssize_t done = TEMP_FAILURE_RETRY(
         ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30), static_cast<off_t>(at)));
     if (done <= 0)
-      return systemError("write", target);
+      return systemError("write", path);
     bytes += done;
     at += static_cast<uint64_t>(done);
     size -= static_cast<uint64_t>(done);
   }
   return {};
+}
+
+Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
+  return writeAll(descriptor, target, at, data, size);
 }
 
 Status AtomicFile::sync() {
@@ -206,6 +211,48 @@ Status AtomicFile::commit() {
   ::close(std::exchange(descriptor, -1));
   // The rename itself is on disk only when the folder is.
   return syncDirectory(directoryOf(target));
+}
+
+SharedFile::~SharedFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+/// Behind an error the file may be there: its folder goes with all that is in it.
+Status SharedFile::create(const std::string &path, uint64_t bytes) {
+  name = path;
+  descriptor =
+      TEMP_FAILURE_RETRY(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (descriptor < 0)
+    return systemError("create", path);
+  // A full disk is found here, not by one of many writers. Filesystems that reserve nothing only
+  // take the size.
+  if (TEMP_FAILURE_RETRY(::fallocate(descriptor, 0, 0, off_t(bytes))) != 0) {
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+      return systemError("create", path);
+    if (TEMP_FAILURE_RETRY(::ftruncate(descriptor, off_t(bytes))) != 0)
+      return systemError("create", path);
+  }
+  return {};
+}
+
+Status SharedFile::open(const std::string &path, uint64_t bytes) {
+  name = path;
+  descriptor = TEMP_FAILURE_RETRY(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  struct stat info;
+  if (descriptor < 0 || fstat(descriptor, &info) != 0)
+    return systemError("open", path);
+  if (uint64_t(info.st_size) != bytes)
+    return fail(Code::IoError, "'", path, "' has ", info.st_size, " bytes and not ", bytes);
+  return {};
+}
+
+Status SharedFile::writeAt(uint64_t offset, const void *data, uint64_t size) {
+  return writeAll(descriptor, name, offset, data, size);
+}
+
+Status SharedFile::sync() {
+  return TEMP_FAILURE_RETRY(fsync(descriptor)) == 0 ? Status() : systemError("write", name);
 }
 
 Status writeFile(const std::string &path, std::string_view content) {

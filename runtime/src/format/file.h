@@ -66,6 +66,28 @@ private:
   std::string temporary;
 };
 
+/// A file of a known size that several processes write, each other bytes of it. It is there from
+/// its beginning on: the folder that it is in gets its name when all is complete.
+class SharedFile {
+public:
+  SharedFile() = default;
+  ~SharedFile();
+  SharedFile(const SharedFile &) = delete;
+  SharedFile &operator=(const SharedFile &) = delete;
+
+  /// A new file. IoError also where the disk has no room for `bytes`, as far as it can say so.
+  Status create(const std::string &path, uint64_t bytes);
+  /// One that another process has created. NotFound or IoError where it is not what that one made.
+  Status open(const std::string &path, uint64_t bytes);
+  Status writeAt(uint64_t offset, const void *data, uint64_t size);
+  /// All that this process has written is on disk.
+  Status sync();
+
+private:
+  int descriptor = -1;
+  std::string name;
+};
+
 /// The whole content of a file at once, in an AtomicFile's way.
 Status writeFile(const std::string &path, std::string_view content);
 

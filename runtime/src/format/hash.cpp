@@ -20,14 +20,16 @@ uint64_t fnv1a64(const void *data, size_t size, uint64_t state) {
 namespace {
 using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
-/// tables[t][i] is the CRC of byte i with t bytes of zeros behind it. 0xedb88320 is the polynomial
-/// of zip and gzip, reversed.
+/// The polynomial of zip and gzip, reversed.
+constexpr uint32_t polynomial = 0xedb88320u;
+
+/// tables[t][i] is the CRC of byte i with t bytes of zeros behind it.
 constexpr CrcTables makeTables() {
   CrcTables tables{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t value = i;
     for (int bit = 0; bit < 8; ++bit)
-      value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0u);
+      value = (value >> 1) ^ (value & 1 ? polynomial : 0u);
     tables[0][i] = value;
   }
   for (uint32_t i = 0; i < 256; ++i)
@@ -37,6 +39,15 @@ constexpr CrcTables makeTables() {
 }
 
 constexpr CrcTables crcTables = makeTables();
+
+/// The product of two polynomials modulo that of the CRC; the highest bit is x^0.
+constexpr uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (; a; a <<= 1, b = (b >> 1) ^ (b & 1 ? polynomial : 0u))
+    if (a & 0x80000000u)
+      product ^= b;
+  return product;
+}
 } // namespace
 
 uint32_t crc32(const void *data, size_t size, uint32_t crc) {
@@ -55,6 +66,15 @@ uint32_t crc32(const void *data, size_t size, uint32_t crc) {
   for (; size; ++bytes, --size)
     crc = (crc >> 8) ^ t[0][(crc ^ *bytes) & 255];
   return ~crc;
+}
+
+/// `size` bytes more behind the first ones multiply their CRC by x^(8 size).
+uint32_t joinCrc32(uint32_t first, uint32_t rest, uint64_t size) {
+  uint32_t shift = 0x80000000u; // x^0
+  for (uint32_t power = 0x00800000u; size; size >>= 1, power = multiply(power, power))
+    if (size & 1)
+      shift = multiply(shift, power);
+  return multiply(shift, first) ^ rest;
 }
 
 std::string hex64(uint64_t value) {

@@ -17,6 +17,8 @@ uint64_t fnv1a64(const void *data, size_t size, uint64_t state = fnvBasis);
 
 /// CRC-32 as in zip files; pass an earlier result as `crc` to continue it.
 uint32_t crc32(const void *data, size_t size, uint32_t crc = 0);
+/// The CRC-32 of bytes whose first part has `first`, and the rest, of `size` bytes, `rest`.
+uint32_t joinCrc32(uint32_t first, uint32_t rest, uint64_t size);
 
 /// 16 lower-case hex digits.
 std::string hex64(uint64_t value);

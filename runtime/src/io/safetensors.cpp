@@ -3,7 +3,6 @@
 // overlaps and gaps are all checked before a tensor is handed out.
 
 #include "io/safetensors.h"
-#include "format/hash.h"
 #include "format/json.h"
 
 #include <algorithm>
@@ -137,75 +136,81 @@ const SafetensorsReader::Entry *SafetensorsReader::find(std::string_view name) c
   return found == index.end() ? nullptr : &list[found->second];
 }
 
-Status writeSafetensors(const std::string &path,
-                        const std::vector<std::pair<std::string, ArrayView>> &tensors,
-                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
-  std::vector<SafetensorsEntry> entries;
-  for (const auto &[name, array] : tensors)
-    entries.push_back({name, array.dtype, array.shape, [&array = array](ArrayView &view) {
-                         view = array;
-                         return Status();
-                       }});
-  return writeSafetensors(path, entries, metadata, checksum);
-}
-
-/// Under its name there is the whole file or the one of before.
-Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
-                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
-  AtomicFile file;
-  TRAINRT_TRY(file.create(path));
-  TRAINRT_TRY(writeSafetensors(file, tensors, metadata, checksum));
-  return file.commit();
-}
-
-/// From the beginning to the end, without going back; the caller commits. `checksum` is the CRC-32
-/// of all that was written.
-Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
-                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
-  std::vector<const SafetensorsEntry *> order;
-  // The wider types first: every array is then aligned to its elements if the data are, in a file
-  // without gaps.
+/// The wider types first: every array is then aligned to its elements if the data are, in a file
+/// without gaps. `layout` is complete where there is no error, and only then.
+Status layOutSafetensors(const std::vector<SafetensorsEntry> &tensors,
+                         const std::map<std::string, std::string> &metadata,
+                         SafetensorsLayout &layout) {
+  layout = {};
   for (size_t size : {8, 4, 2, 1})
-    for (const SafetensorsEntry &tensor : tensors)
-      if (sizeOf(tensor.dtype) == size)
-        order.push_back(&tensor);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (sizeOf(tensors[i].dtype) == size)
+        layout.order.push_back(i);
   Json header = Json::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
+  layout.offsets.resize(tensors.size());
   int64_t offset = 0;
-  for (const SafetensorsEntry *tensor : order) {
-    // A tensor's value is asked for later, its size now: the header comes first.
+  for (size_t i : layout.order) {
+    const SafetensorsEntry &tensor = tensors[i];
     int64_t bytes;
-    if (!countBytes(tensor->dtype, tensor->shape.data(), tensor->shape.size(), bytes))
-      return fail(Code::InvalidArgument, "tensor '", tensor->name, "' is too large");
-    header[tensor->name] = {{"dtype", typeNames[static_cast<size_t>(tensor->dtype)]},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {offset, offset + bytes}}};
+    if (!countBytes(tensor.dtype, tensor.shape.data(), tensor.shape.size(), bytes))
+      return fail(Code::InvalidArgument, "tensor '", tensor.name, "' is too large");
+    header[tensor.name] = {{"dtype", typeNames[static_cast<size_t>(tensor.dtype)]},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + bytes}}};
+    layout.offsets[i] = uint64_t(offset);
     offset += bytes;
   }
   // Names that are not UTF-8 would make `dump` throw: they are replaced, as nothing can read them.
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   // The header is filled up with blanks, so that the data begin at a multiple of 64.
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
-  uint64_t length = text.size();
-  uint32_t crc = 0;
-  auto write = [&](const void *data, uint64_t size) {
-    if (checksum)
-      crc = crc32(data, size, crc);
-    return file.write(data, size);
-  };
-  TRAINRT_TRY(write(&length, 8));
-  TRAINRT_TRY(write(text.data(), text.size()));
-  for (const SafetensorsEntry *tensor : order) {
+  const uint64_t length = text.size();
+  layout.header.assign(reinterpret_cast<const char *>(&length), 8);
+  layout.header += text;
+  for (uint64_t &begin : layout.offsets)
+    begin += layout.header.size();
+  layout.bytes = layout.header.size() + uint64_t(offset);
+  return {};
+}
+
+Status writeSafetensors(const std::string &path,
+                        const std::vector<std::pair<std::string, ArrayView>> &tensors,
+                        const std::map<std::string, std::string> &metadata) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto &[name, array] : tensors)
+    entries.push_back({name, array.dtype, array.shape, [&array = array](ArrayView &view) {
+                         view = array;
+                         return Status();
+                       }});
+  return writeSafetensors(path, entries, metadata);
+}
+
+/// Under its name there is the whole file or the one of before.
+Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata) {
+  AtomicFile file;
+  TRAINRT_TRY(file.create(path));
+  TRAINRT_TRY(writeSafetensors(file, tensors, metadata));
+  return file.commit();
+}
+
+/// From the beginning to the end, without going back; the caller commits.
+Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata) {
+  SafetensorsLayout layout;
+  TRAINRT_TRY(layOutSafetensors(tensors, metadata, layout));
+  TRAINRT_TRY(file.write(layout.header.data(), layout.header.size()));
+  for (size_t i : layout.order) {
+    const SafetensorsEntry &tensor = tensors[i];
     ArrayView array;
     // One tensor at a time: what `get` gives must stay valid until the next call only.
-    TRAINRT_TRY(tensor->get(array));
-    assert(array.dtype == tensor->dtype && array.shape == tensor->shape &&
-           "the header, which is written, has said otherwise");
-    TRAINRT_TRY(write(array.data, static_cast<uint64_t>(array.bytes)));
+    TRAINRT_TRY(tensor.get(array));
+    assert(array.dtype == tensor.dtype && array.shape == tensor.shape &&
+           file.position() == layout.offsets[i] && "the header, which is written, has said so");
+    TRAINRT_TRY(file.write(array.data, static_cast<uint64_t>(array.bytes)));
   }
-  if (checksum)
-    *checksum = crc;
   return {};
 }
 

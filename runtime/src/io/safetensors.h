@@ -52,20 +52,29 @@ struct SafetensorsEntry {
   std::function<Status(ArrayView &)> get;
 };
 
+/// Where what lies in a file, which follows from names, types and shapes alone.
+struct SafetensorsLayout {
+  std::string header;            ///< the file's first bytes
+  std::vector<uint64_t> offsets; ///< from the file's beginning, of each tensor
+  std::vector<size_t> order;     ///< of the tensors in the file
+  uint64_t bytes = 0;            ///< of the file
+};
+/// InvalidArgument where a tensor is too large. `get` of the entries is not needed.
+Status layOutSafetensors(const std::vector<SafetensorsEntry> &tensors,
+                         const std::map<std::string, std::string> &metadata,
+                         SafetensorsLayout &layout);
+
 /// Writes tensors (distinct names) in their order, larger elements first so that all are aligned.
-/// The file appears under its name when it is complete. `checksum`: CRC-32 of the whole file.
+/// The file appears under its name when it is complete.
 Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
-                        const std::map<std::string, std::string> &metadata = {},
-                        uint32_t *checksum = nullptr);
+                        const std::map<std::string, std::string> &metadata = {});
 /// The same into a file that was created, which is left to be committed.
 Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
-                        const std::map<std::string, std::string> &metadata = {},
-                        uint32_t *checksum = nullptr);
+                        const std::map<std::string, std::string> &metadata = {});
 /// The same of tensors that are in memory.
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, ArrayView>> &tensors,
-                        const std::map<std::string, std::string> &metadata = {},
-                        uint32_t *checksum = nullptr);
+                        const std::map<std::string, std::string> &metadata = {});
 
 } // namespace trainrt
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Saving goes into a hidden temporary folder, which is synced and renamed; loading reads and checks
 // everything of a candidate before it touches the session. Wherever a process is killed, a complete
-// checkpoint is left: an older one goes when the new one is in its place.
+// checkpoint is left: an older one goes when the new one is in its place. Of several ranks each
+// writes a part; rank 0 does all that is done to folders.
 
 #include "session/checkpoint.h"
 #include "format/hash.h"
 #include "format/json.h"
 #include "io/convert.h"
 #include "io/safetensors.h"
+#include "session/checkpoint_file.h"
+#include "session/ranks/agreement.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
@@ -321,9 +325,12 @@ std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &li
 
 Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
                         const CheckpointInfo &loaded, CheckpointClaim &claim) {
+  claim.foreign.clear();
+  // Other ranks write into what rank 0 has made.
+  if (session.communicator() && session.communicator()->rank() > 0)
+    return {};
   // Before anything is looked at: others that save here would change it.
   std::string unlocked;
-  claim.foreign.clear();
   TRAINRT_TRY(claim.lock.take(directory, FolderLock::Purpose::Run, unlocked));
   if (!unlocked.empty())
     session.warnings() += unlocked + "\n";
@@ -363,22 +370,28 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
 namespace {
 
 /// Writes one checkpoint: into a folder beside its place, which takes that place when all of it is
-/// on the disk.
+/// on the disk. All ranks do this together.
 class Saving {
 public:
   Saving(Session &session, const std::string &directory)
       : session(session), directory(directory), name("step-" + std::to_string(session.stepCount())),
-        target(directory + "/" + name) {}
+        target(directory + "/" + name), ranks(session.communicator()) {}
 
   /// `claim`: may be null, or of another folder.
   Status save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
               CheckpointInfo &info);
 
-  /// Steps of a save, in this order.
+  /// Steps of a save, in this order; of them all ranks lay out and write, the rest is rank 0's.
 private:
+  int rank() const { return ranks ? ranks->rank() : 0; }
+  /// Tells the other ranks of `mine`, with `status`. An error of one is that of all.
+  Status meet(Status status, RankSave &mine, std::vector<RankSave> &all) const;
   Status parsePosition(const std::string &text);
+  Status layOut();
+  Status begin(CheckpointClaim *&claim);
   Status removeStale();
-  Status writeArrays();
+  Status write(const std::string &path, RankSave &mine);
+  Status finish(const std::vector<RankSave> &all, unsigned keep, CheckpointClaim &claim);
   Status writeState();
   /// Those of another run are no candidates any more.
   Status setAside(std::vector<std::string> &foreign);
@@ -390,10 +403,18 @@ private:
   Session &session;
   const std::string &directory;
   const std::string name, target;
+  Communicator *const ranks;
   CheckpointClaim passing; ///< where the caller has none: outlives the folder
   TemporaryFolder folder;
   Json position;
-  uint32_t parametersCrc = 0, optimizerCrc = 0;
+  struct Part {
+    const char *name;
+    CheckpointFile file{};
+    std::vector<std::string> tensors{};
+    std::vector<bool> changes{}; ///< by steps
+    uint32_t crc = 0;
+  };
+  std::array<Part, 2> parts{Part{parametersName}, Part{optimizerName}};
   std::string noNumbers; ///< the first tensor with such values
   std::vector<std::string> replaced;
 };
@@ -434,33 +455,84 @@ Status Saving::removeStale() {
   return {};
 }
 
-Status Saving::writeArrays() {
-  const Program &program = session.package().program();
-  std::vector<std::pair<std::string, ArrayView>> arrays;
-  // The first one is named, the others are not looked at any more.
-  auto look = [&](const std::string &name, const ArrayView &array) {
-    if (noNumbers.empty() &&
-        holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
-      noNumbers = name;
-  };
-  // Views of memory that no step is changing: the session has settled.
+Status Saving::meet(Status status, RankSave &mine, std::vector<RankSave> &all) const {
+  if (!ranks) {
+    all = {mine};
+    return status;
+  }
+  mine.status = std::move(status);
+  Status met = exchangeSaves(*ranks, mine, all);
+  return met.code() == Code::RankLost ? met.within("checkpoint '" + target + "': ") : met;
+}
+
+/// Every rank has all values: they deal them out.
+Status Saving::layOut() {
+  const Package &package = session.package();
+  const Program &program = package.program();
+  std::vector<SafetensorsEntry> parameters, state;
   for (size_t i = 0; i < program.parameters.size(); ++i) {
-    if (!isSaved(session.package(), i))
+    if (!isSaved(package, i))
       continue;
-    auto &[name, array] = arrays.emplace_back(program.parameters[i].name, ArrayView());
-    TRAINRT_TRY(session.parameter(i, array));
+    const TensorDecl &decl = program.parameters[i];
+    parameters.push_back({decl.name, decl.dtype, decl.staticShape,
+                          [this, i](ArrayView &view) { return session.parameter(i, view); }});
     // Frozen ones are as they came.
-    if (session.package().parameter(i).trainable || session.package().parameter(i).updated)
-      look(name, array);
+    parts[0].changes.push_back(package.parameter(i).trainable || package.parameter(i).updated);
   }
-  TRAINRT_TRY(writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
-  arrays.resize(program.state.size());
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i].first = program.state[i].name;
-    TRAINRT_TRY(session.state(i, arrays[i].second));
-    look(arrays[i].first, arrays[i].second);
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const TensorDecl &decl = program.state[i];
+    state.push_back({decl.name, decl.dtype, decl.staticShape,
+                     [this, i](ArrayView &view) { return session.state(i, view); }});
+    parts[1].changes.push_back(true);
   }
-  return writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc);
+  std::vector<int64_t> loads(ranks ? size_t(ranks->world()) : 1);
+  for (auto [part, tensors] : {std::pair(&parts[0], &parameters), {&parts[1], &state}}) {
+    for (const SafetensorsEntry &tensor : *tensors)
+      part->tensors.push_back(tensor.name);
+    std::vector<ElementRange> ranges = dealTensors(*tensors, rank(), loads);
+    TRAINRT_TRY(part->file.layOut(std::move(*tensors), std::move(ranges)));
+  }
+  return {};
+}
+
+Status Saving::begin(CheckpointClaim *&claim) {
+  // A caller without a claim takes the folder for one save.
+  if (!claim || !claim->lock.holds(directory)) {
+    claim = &passing;
+    std::string unlocked;
+    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
+    if (!unlocked.empty())
+      session.warnings() += unlocked + "\n";
+  }
+  // Before this save makes such a folder itself.
+  TRAINRT_TRY(removeStale());
+  std::error_code error;
+  folder.path = directory + "/." + name + "-" + std::to_string(getpid());
+  fs::create_directory(folder.path, error);
+  if (error)
+    return ioError("create", folder.path, error);
+  for (Part &part : parts)
+    TRAINRT_TRY(part.file.create(folder.path + "/" + part.name));
+  return {};
+}
+
+/// Views of memory that no step is changing: the session has settled.
+Status Saving::write(const std::string &path, RankSave &mine) {
+  size_t before = 0;
+  for (size_t i = 0; i < parts.size(); before += parts[i++].tensors.size()) {
+    Part &part = parts[i];
+    if (rank() > 0)
+      TRAINRT_TRY(part.file.open(path + "/" + part.name)
+                      .within("it writes a part of the checkpoint that rank 0 has begun: "));
+    TRAINRT_TRY(part.file.write([&](size_t tensor, const ArrayView &array) {
+      const auto index = int64_t(before + tensor);
+      if ((mine.nonfinite < 0 || index < mine.nonfinite) && part.changes[tensor] &&
+          holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
+        mine.nonfinite = index;
+    }));
+    mine.written[i] = part.file.written();
+  }
+  return {};
 }
 
 /// With the checksums of the files, which are written already.
@@ -474,8 +546,8 @@ Status Saving::writeState() {
                 {"data_position", position},
                 {"plans", plansToJson(session)},
                 {"checksums",
-                 {{parametersName, hex32(parametersCrc)},
-                  {optimizerName, hex32(optimizerCrc)},
+                 {{parametersName, hex32(parts[0].crc)},
+                  {optimizerName, hex32(parts[1].crc)},
                   {stateName, hex32(0)}}}};
   std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   assert(checksumPlace(text) != text.npos && "written above");
@@ -558,31 +630,23 @@ void Saving::removeOlder(unsigned keep) {
       removeAll(pathOf(steps[i]));
 }
 
-Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
-                    CheckpointInfo &info) {
-  // Everything that can be refused without a file.
-  TRAINRT_TRY(parsePosition(dataPosition));
-  TRAINRT_TRY(session.usable());
-  TRAINRT_TRY(session.initializeState());
-  // A caller without a claim takes the folder for one save.
-  if (!claim || !claim->lock.holds(directory)) {
-    claim = &passing;
-    std::string unlocked;
-    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
-    if (!unlocked.empty())
-      session.warnings() += unlocked + "\n";
+Status Saving::finish(const std::vector<RankSave> &all, unsigned keep, CheckpointClaim &claim) {
+  int64_t first = -1;
+  for (const RankSave &one : all)
+    if (one.nonfinite >= 0 && (first < 0 || one.nonfinite < first))
+      first = one.nonfinite;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::vector<WrittenBytes> written;
+    for (const RankSave &one : all)
+      written.insert(written.end(), one.written[i].begin(), one.written[i].end());
+    TRAINRT_TRY(parts[i].file.checksum(std::move(written), parts[i].crc));
+    if (first >= 0 && size_t(first) < parts[i].tensors.size())
+      noNumbers = parts[i].tensors[size_t(first)];
+    first -= int64_t(parts[i].tensors.size());
   }
-  // Before this save makes such a folder itself.
-  TRAINRT_TRY(removeStale());
-  std::error_code error;
-  folder.path = directory + "/." + name + "-" + std::to_string(getpid());
-  fs::create_directory(folder.path, error);
-  if (error)
-    return ioError("create", folder.path, error);
-  TRAINRT_TRY(writeArrays());
   TRAINRT_TRY(writeState());
   // Others go out of the way only when this one is complete.
-  TRAINRT_TRY(setAside(claim->foreign));
+  TRAINRT_TRY(setAside(claim.foreign));
   TRAINRT_TRY(putInPlace());
   // Now the new one is found; what it replaces is not needed any more.
   for (const std::string &path : replaced)
@@ -592,6 +656,33 @@ Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointCl
   if (!noNumbers.empty())
     session.warnings() +=
         "checkpoint '" + target + "': values of '" + noNumbers + "' are not finite\n";
+  return {};
+}
+
+/// The ranks meet when rank 0 has made the files, when all have written, and when the folder has
+/// its name: none goes on as if there was a checkpoint that there is not.
+Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
+                    CheckpointInfo &info) {
+  RankSave mine;
+  std::vector<RankSave> all;
+  Status status = attempt([&]() -> Status {
+    // Everything that can be refused without a file.
+    TRAINRT_TRY(parsePosition(dataPosition));
+    TRAINRT_TRY(session.usable());
+    TRAINRT_TRY(session.initializeState());
+    TRAINRT_TRY(layOut());
+    const std::string headers = parts[0].file.header() + parts[1].file.header();
+    mine.settings = name + " of the tensors " + hex64(fnv1a64(headers.data(), headers.size()));
+    return rank() == 0 ? begin(claim) : Status();
+  });
+  mine.folder = fs::path(folder.path).filename();
+  TRAINRT_TRY(meet(std::move(status), mine, all));
+  // Each by its own name of the folder that all of them save into.
+  const std::string path = directory + "/" + all[0].folder;
+  status = attempt([&] { return write(path, mine); });
+  TRAINRT_TRY(meet(std::move(status), mine, all));
+  status = attempt([&] { return rank() == 0 ? finish(all, keep, *claim) : Status(); });
+  TRAINRT_TRY(meet(std::move(status), mine, all));
   info = {session.stepCount(), session.seed(), target, position.dump()};
   return {};
 }

@@ -28,13 +28,16 @@ struct CheckpointClaim {
 
 /// Takes `directory` for the run that `session` is in; `loaded` is the checkpoint that it goes on
 /// from, if any. BadData where it holds checkpoints of another run, unless they may be overwritten;
-/// IoError where another process has it. May add to the session's warnings.
+/// IoError where another process has it. May add to the session's warnings. Of several ranks only
+/// rank 0 takes it.
 Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
                         const CheckpointInfo &loaded, CheckpointClaim &claim);
 
 /// `dataPosition`: JSON text, or empty. Of the run's checkpoints, removes all but the newest `keep`
 /// (0: none) and the newest whose values are finite; warns where those of this one are not. Without
-/// a claim on the folder, waits for others that are saving there.
+/// a claim on the folder, waits for others that are saving there. All ranks of a run call this
+/// together, each with its name of a folder that all of them see, and write a part each; `keep`,
+/// `dataPosition` and `claim` are rank 0's, warnings too.
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
                       const std::string &dataPosition, CheckpointInfo &info,
                       CheckpointClaim *claim = nullptr);

@@ -72,6 +72,8 @@ public:
   ThreadPool &threadPool() { return device->threads(); }
   bool isInference() const { return inference; }
   bool takesAnyModel() const { return anyModel; }
+  /// By which it is one of several ranks; null: it is alone.
+  Communicator *communicator() const { return ranks.get(); }
   /// Sessions for evaluation have state only if the model's `eval` reads it.
   bool hasState() const { return values.hasState(); }
   MemoryUse memory() const;

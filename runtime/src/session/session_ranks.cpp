@@ -9,21 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <sstream>
 
 namespace trainrt {
-
-namespace {
-/// Runs `body`; no memory is an error that the other ranks are told.
-template <typename Body> Status attempt(const Body &body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc &) {
-    return Status(Code::OutOfMemory, "out of memory");
-  }
-}
-} // namespace
 
 std::string Session::describeStep(const StepOptions &options) const {
   std::ostringstream text;

@@ -180,7 +180,7 @@ class Cases(Ranked):
 
 
 class Processes(Ranked):
-    """The same with processes, and how they end."""
+    """Ranks that are processes."""
 
     def start(self, package, data, *flags, **environment):
         command = [str(c) for c in (self.arguments.trainc_run, package, "--data", data, *flags)]
@@ -229,6 +229,10 @@ class Processes(Ranked):
                 break
             time.sleep(0.05)
         return time.monotonic() - began
+
+
+class ProcessCases(Processes):
+    """The same with processes, and how they end."""
 
     def case_processes_have_the_bits_of_one(self):
         for model, data, flags, run in (
@@ -427,4 +431,4 @@ if __name__ == "__main__":
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--processes", action="store_true", help="the cases of several processes, for which there has to be Gloo")
-    run_cases(parser, lambda arguments: (Processes if arguments.processes else Cases)(arguments))
+    run_cases(parser, lambda arguments: (ProcessCases if arguments.processes else Cases)(arguments))

@@ -47,6 +47,12 @@ TEST(Hash, KnownAnswers) {
   EXPECT_EQ(fnv1a64("foobar", 6), 0x85944171f73967e8ull);
   EXPECT_EQ(crc32("123456789", 9), 0xcbf43926u);
   EXPECT_EQ(crc32("56789", 5, crc32("1234", 4)), 0xcbf43926u);
+  const std::string text(1000, 'x');
+  for (size_t first : {0, 1, 7, 512, 999, 1000})
+    EXPECT_EQ(joinCrc32(crc32(text.data(), first), crc32(text.data() + first, 1000 - first),
+                        1000 - first),
+              crc32(text.data(), 1000))
+        << first;
   EXPECT_EQ(hex64(0x1f), "000000000000001f");
 }
 
@@ -236,16 +242,14 @@ TEST(Safetensors, RoundTrip) {
   float floats[] = {1, 2, 3, 4, 5, 6};
   int64_t integers[] = {-7};
   unsigned char flags[] = {1, 0, 1};
-  uint32_t checksum = 0;
   ASSERT_TRUE(writeSafetensors(folder / "a.safetensors",
                                {{"flags", {flags, DType::Bool, {3}, 3}},
                                 {"a/b \"c\"", {floats, DType::F32, {2, 3}, 24}},
                                 {"scalar", {integers, DType::I64, {}, 8}},
                                 {"empty", {nullptr, DType::F32, {0, 5}, 0}}},
-                               {{"who", "test"}}, &checksum)
+                               {{"who", "test"}})
                   .ok());
   std::vector<unsigned char> bytes = readBytes(folder / "a.safetensors");
-  EXPECT_EQ(checksum, crc32(bytes.data(), bytes.size()));
   SafetensorsReader reader;
   Status status = SafetensorsReader::open(folder / "a.safetensors", reader);
   ASSERT_TRUE(status.ok()) << status.message();

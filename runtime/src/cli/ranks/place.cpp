@@ -134,8 +134,8 @@ RankPlace findPlace(const Options &options) {
   return place;
 }
 
-/// Everything that is written or told is rank 0's. What decides on steps stays the same on all:
-/// data, checkpoints that are read, --eval with --patience, the end.
+/// What is written or told is rank 0's, but for checkpoints, of which each rank writes a part. What
+/// decides on steps and checkpoints stays the same on all: data, --eval with --patience, the end.
 void applyPlace(const RankPlace &place, Options &options) {
   if (place.gpu >= 0 && !options.given.count("--device"))
     options.device = place.gpu;
@@ -149,11 +149,9 @@ void applyPlace(const RankPlace &place, Options &options) {
   if (place.speaks())
     return;
   for (std::string *text :
-       {&options.save, &options.logDir, &options.summary, &options.predict, &options.exportPath,
+       {&options.logDir, &options.summary, &options.predict, &options.exportPath,
         &options.mergeAdapter, &options.profile, &options.output})
     text->clear();
-  options.keepBest.reset();
-  options.saveEvery.reset();
   options.density.reset();
   options.outputs.clear();
   options.memoryStats = options.json = options.measurePeak = false;

@@ -33,7 +33,7 @@ public:
 /// counts are 0; `isDone` tells in the end. The bytes outlive it.
 class Reader {
 public:
-  explicit Reader(const std::string &bytes) : bytes(bytes) {}
+  Reader(const std::string &bytes) : bytes(bytes) {}
 
   template <typename T> void read(T &value) {
     static_assert(std::is_arithmetic_v<T>);
@@ -124,20 +124,62 @@ void read(Reader &from, RankOutcome &to) {
   }
 }
 
+void write(Writer &to, const RankSave &from) {
+  to.add(from.status);
+  to.add(from.settings);
+  to.add(from.folder);
+  for (const std::vector<WrittenBytes> &parts : from.written) {
+    to.add(int64_t(parts.size()));
+    for (const WrittenBytes &part : parts) {
+      to.add(part.begin);
+      to.add(part.size);
+      to.add(part.crc);
+    }
+  }
+  to.add(from.nonfinite);
+}
+void read(Reader &from, RankSave &to) {
+  from.read(to.status);
+  from.read(to.settings);
+  from.read(to.folder);
+  for (std::vector<WrittenBytes> &parts : to.written) {
+    parts.resize(from.readCount());
+    for (WrittenBytes &part : parts) {
+      from.read(part.begin);
+      from.read(part.size);
+      from.read(part.crc);
+    }
+  }
+  from.read(to.nonfinite);
+}
+
 /// All ranks come to the same status, as they look at the same texts in the same order: first
-/// whether all can be read, then for errors, of which that of the lowest rank is told.
+/// whether all make the same call, then whether all can be read, then for errors, of which that of
+/// the lowest rank is told.
 template <typename Message>
 Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message> &all) {
   Writer writer;
+  writer.add(std::string(Message::call));
   write(writer, mine);
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, calls;
   TRAINRT_TRY(ranks.gather(writer.bytes, texts));
+  auto other = [](size_t rank) {
+    return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
+  };
+  std::vector<Reader> readers(texts.begin(), texts.end());
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    readers[rank].read(calls.emplace_back());
+    if (calls[rank].empty())
+      return other(rank);
+    if (calls[rank] != calls[0])
+      return fail(Code::InvalidArgument, "the ranks of a run make the same calls, but rank 0 ",
+                  calls[0], ", and rank ", rank, " ", calls[rank]);
+  }
   all.clear();
   for (size_t rank = 0; rank < texts.size(); ++rank) {
-    Reader reader(texts[rank]);
-    read(reader, all.emplace_back());
-    if (!reader.isDone())
-      return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
+    read(readers[rank], all.emplace_back());
+    if (!readers[rank].isDone())
+      return other(rank);
   }
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].status.ok())
@@ -147,22 +189,31 @@ Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message
 
 } // namespace
 
-/// Rank 0 is the measure. All ranks find the same first one that differs.
+/// Rank 0 is the measure. All ranks find the same first one that differs. It was started with other
+/// files or options, which a person can mend.
 Status exchangeProposals(Communicator &ranks, const RankProposal &mine,
                          std::vector<RankProposal> &all) {
   TRAINRT_TRY(exchangeAll(ranks, mine, all));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank].settings != all[0].settings || all[rank].hasFactors != all[0].hasFactors)
-      return fail(Code::InvalidArgument,
-                  "the ranks of a run make the same steps, but rank 0 makes ", all[0].settings,
-                  all[0].hasFactors ? ", with weights" : "", ", and rank ", rank, " ",
-                  all[rank].settings, all[rank].hasFactors ? ", with weights" : "");
+      return fail(Code::BadData, "the ranks of a run make the same steps, but rank 0 makes ",
+                  all[0].settings, all[0].hasFactors ? ", with weights" : "", ", and rank ", rank,
+                  " ", all[rank].settings, all[rank].hasFactors ? ", with weights" : "");
   return {};
 }
 
 Status exchangeOutcomes(Communicator &ranks, const RankOutcome &mine,
                         std::vector<RankOutcome> &all) {
   return exchangeAll(ranks, mine, all);
+}
+
+Status exchangeSaves(Communicator &ranks, const RankSave &mine, std::vector<RankSave> &all) {
+  TRAINRT_TRY(exchangeAll(ranks, mine, all));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].settings != all[0].settings)
+      return fail(Code::BadData, "the ranks of a run save the same step, but rank 0 saves ",
+                  all[0].settings, ", and rank ", rank, " ", all[rank].settings);
+  return {};
 }
 
 } // namespace trainrt

@@ -77,26 +77,13 @@ Status RankGroup::follow(Session &first) {
   return {};
 }
 
-/// The other ranks' threads end with the step; the batches are views, of which copies cost little.
-Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
-                       const StepOptions &options, StepResult &result) {
+/// The other ranks' threads end with the call.
+template <typename Body> Status RankGroup::together(Session &first, const Body &body) {
   TRAINRT_TRY(follow(first));
-  const size_t world = others.size() + 1;
-  // Each rank takes batches that lie side by side, in the order of the ranks.
-  const size_t share = batches.size() / world, more = batches.size() % world;
-  std::vector<Status> statuses(world);
+  std::vector<Status> statuses(others.size() + 1);
   auto run = [&](size_t rank) {
     try {
-      const size_t begin = rank * share + std::min(rank, more);
-      const size_t end = begin + share + (rank < more);
-      const std::vector<Batch> own(batches.begin() + std::ptrdiff_t(begin),
-                                   batches.begin() + std::ptrdiff_t(end));
-      StepOptions settings = options;
-      if (options.weights)
-        settings.weights += begin;
-      StepResult ignored;
-      Session &session = rank ? *others[rank - 1] : first;
-      statuses[rank] = session.step(own, settings, rank ? ignored : result);
+      statuses[rank] = body(rank, rank ? *others[rank - 1] : first);
     } catch (const std::exception &error) {
       // The others wait for this rank: they are told.
       statuses[rank] = Status(Code::Internal, error.what());
@@ -104,12 +91,40 @@ Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
     }
   };
   std::vector<std::thread> threads;
-  for (size_t rank = 1; rank < world; ++rank)
+  for (size_t rank = 1; rank < statuses.size(); ++rank)
     threads.emplace_back(run, rank);
   run(0);
   for (std::thread &thread : threads)
     thread.join();
   return statuses[0];
+}
+
+/// The batches are views, of which copies cost little.
+Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
+                       const StepOptions &options, StepResult &result) {
+  // Each rank takes batches that lie side by side, in the order of the ranks.
+  const size_t share = batches.size() / size_t(world()), more = batches.size() % size_t(world());
+  return together(first, [&](size_t rank, Session &session) {
+    const size_t begin = rank * share + std::min(rank, more);
+    const size_t end = begin + share + (rank < more);
+    const std::vector<Batch> own(batches.begin() + std::ptrdiff_t(begin),
+                                 batches.begin() + std::ptrdiff_t(end));
+    StepOptions settings = options;
+    if (options.weights)
+      settings.weights += begin;
+    StepResult ignored;
+    return session.step(own, settings, rank ? ignored : result);
+  });
+}
+
+Status RankGroup::save(Session &first, const std::string &directory, unsigned keep,
+                       const std::string &dataPosition, CheckpointInfo &info,
+                       CheckpointClaim *claim) {
+  return together(first, [&](size_t rank, Session &session) {
+    CheckpointInfo ignored;
+    return saveCheckpoint(session, directory, keep, dataPosition, rank ? ignored : info,
+                          rank ? nullptr : claim);
+  });
 }
 
 } // namespace trainrt

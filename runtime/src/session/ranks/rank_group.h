@@ -4,7 +4,7 @@
 #ifndef TRAINRT_SESSION_RANKS_RANK_GROUP_H
 #define TRAINRT_SESSION_RANKS_RANK_GROUP_H
 
-#include "session/session.h"
+#include "session/checkpoint.h"
 
 namespace trainrt {
 
@@ -21,10 +21,15 @@ public:
   /// same for all.
   Status step(Session &first, const std::vector<Batch> &batches, const StepOptions &options,
               StepResult &result);
+  /// saveCheckpoint of all ranks.
+  Status save(Session &first, const std::string &directory, unsigned keep,
+              const std::string &dataPosition, CheckpointInfo &info, CheckpointClaim *claim);
   int world() const { return int(others.size()) + 1; }
 
 private:
   RankGroup() = default;
+  /// `body(rank, session)` on all ranks at once. Returns what it returns for rank 0.
+  template <typename Body> Status together(Session &first, const Body &body);
   /// Gives the other ranks what a caller has changed on the first.
   Status follow(Session &first);
 

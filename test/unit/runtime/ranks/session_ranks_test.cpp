@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sessions that are ranks: their steps are those of one session with all micro-batches.
 
+#include "comm/thread_ranks.h"
+#include "session/checkpoint_file.h"
 #include "session/ranks/rank_group.h"
 #include "tiny_package.h"
 
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace trainrt;
 using namespace trainrt::test;
@@ -168,4 +174,185 @@ TEST(SessionRanks, AreRefused) {
             std::string::npos);
   EXPECT_TRUE(alone.emulate(1).ok());
   ASSERT_TRUE(alone.step({batch.batch()}, {}, result).ok());
+}
+
+namespace {
+
+/// The files of a checkpoint.
+std::vector<std::vector<unsigned char>> filesOf(const std::string &checkpoint) {
+  std::vector<std::vector<unsigned char>> files;
+  for (const char *name : {"parameters.safetensors", "optimizer.safetensors", "state.json"})
+    files.push_back(readBytes(checkpoint + "/" + name));
+  return files;
+}
+
+/// Sessions of a package that are ranks, each called on a thread of its own.
+struct Threads {
+  explicit Threads(int world) {
+    for (std::unique_ptr<Communicator> &rank : createThreadRanks(world)) {
+      SessionOptions options = tiny.settings;
+      options.threads = 1;
+      options.ranks = std::move(rank);
+      EXPECT_TRUE(Session::create(tiny.package, options, sessions.emplace_back()).ok());
+    }
+  }
+  std::vector<Status> run(const std::function<Status(int rank, Session &)> &body) {
+    std::vector<Status> statuses(sessions.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < sessions.size(); ++rank)
+      threads.emplace_back([&, rank] { statuses[rank] = body(int(rank), *sessions[rank]); });
+    for (std::thread &thread : threads)
+      thread.join();
+    return statuses;
+  }
+  Tiny tiny;
+  std::vector<std::unique_ptr<Session>> sessions;
+};
+
+} // namespace
+
+TEST(SessionRanks, SaveTheFilesOfOne) {
+  Tiny one;
+  ASSERT_TRUE(one.alone().ok());
+  const TinyBatch a(4), b(4, 2);
+  StepResult result;
+  CheckpointInfo info;
+  ASSERT_TRUE(one.step({a.batch(), b.batch()}, {}, result).ok());
+  ASSERT_TRUE(saveCheckpoint(*one.first, one.folder / "ck", 0, R"({"row":8})", info).ok());
+  const auto expected = filesOf(one.folder / "ck/step-1");
+  for (int world : {1, 2, 5}) {
+    Tiny ranks;
+    ASSERT_TRUE(ranks.emulate(world).ok());
+    ASSERT_TRUE(ranks.step({a.batch(), b.batch()}, {}, result).ok());
+    CheckpointClaim claim;
+    const Status status =
+        ranks.group->save(*ranks.first, ranks.folder / "ck", 1, R"({"row":8})", info, &claim);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(info.path, ranks.folder / "ck/step-1");
+    EXPECT_EQ(filesOf(info.path), expected) << world;
+    // One goes on from there.
+    ASSERT_TRUE(loadCheckpoint(*one.first, ranks.folder / "ck", info).ok());
+    EXPECT_EQ(ranks.values(), one.values());
+    // What is not finite is found by whichever rank writes it, and told by rank 0.
+    const float nan[] = {1, NAN, 3};
+    ASSERT_TRUE(ranks.first->setParameter(0, {nan, DType::F32, {3}, 12}).ok());
+    ranks.first->warnings().clear();
+    ASSERT_TRUE(ranks.group->save(*ranks.first, ranks.folder / "ck", 1, "", info, &claim).ok());
+    EXPECT_NE(ranks.first->warnings().find("values of 'w' are not finite"), std::string::npos)
+        << ranks.first->warnings();
+  }
+}
+
+TEST(SessionRanks, SaveAllOrNothing) {
+  Threads ranks(3);
+  const std::string folder = ranks.tiny.folder / "ck", other = ranks.tiny.folder / "elsewhere";
+  std::filesystem::create_directory(other);
+  auto save = [&](const std::string &ofTheLast) {
+    return ranks.run([&](int rank, Session &session) {
+      CheckpointInfo info;
+      return saveCheckpoint(session, rank == 2 ? ofTheLast : folder, 0, "", info);
+    });
+  };
+  for (const Status &status : save(folder))
+    ASSERT_TRUE(status.ok()) << status.message();
+  const auto whole = filesOf(folder + "/step-0");
+  // A rank that sees another folder of this name, or that cannot write.
+  for (const Status &status : save(other)) {
+    EXPECT_EQ(status.message().find("rank 2: it writes a part of the checkpoint that rank 0 has "
+                                    "begun: cannot open '" +
+                                    other),
+              0u)
+        << status.message();
+    EXPECT_EQ(status.code(), Code::NotFound);
+  }
+  // Ranks that are not at the same step.
+  ranks.sessions[1]->restored(4, 0);
+  for (const Status &status : save(folder)) {
+    EXPECT_EQ(status.message().find("the ranks of a run save the same step, but rank 0 saves "
+                                    "step-0 of the tensors "),
+              0u)
+        << status.message();
+    EXPECT_NE(status.message().find(", and rank 1 step-4 of"), std::string::npos);
+  }
+  ranks.sessions[1]->restored(0, 0);
+  // One that does something else.
+  const TinyBatch batch(4);
+  for (const Status &status : ranks.run([&](int rank, Session &session) {
+         CheckpointInfo info;
+         StepResult result;
+         return rank == 1 ? session.step({batch.batch()}, {}, result)
+                          : saveCheckpoint(session, folder, 0, "", info);
+       }))
+    EXPECT_EQ(status.message(), "the ranks of a run make the same calls, but rank 0 saves a "
+                                "checkpoint, and rank 1 makes a step");
+  EXPECT_EQ(filesOf(folder + "/step-0"), whole);
+  EXPECT_TRUE(std::filesystem::is_empty(other));
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    EXPECT_EQ(entry.path().filename(), "step-0");
+  // None of this was the end of the run.
+  for (const Status &status : save(folder))
+    EXPECT_TRUE(status.ok()) << status.message();
+  // A rank that is lost is named, with the checkpoint.
+  for (const Status &status : ranks.run([&](int rank, Session &session) {
+         CheckpointInfo info;
+         if (rank > 0)
+           return saveCheckpoint(session, folder, 0, "", info);
+         session.communicator()->abort(Status(Code::RankLost, "rank 0 has ended"));
+         return Status(Code::RankLost, "checkpoint '" + folder + "/step-0': rank 0 has ended");
+       }))
+    EXPECT_EQ(status.message(), "checkpoint '" + folder + "/step-0': rank 0 has ended");
+}
+
+TEST(SessionRanks, ShareOutTheBytesOfFiles) {
+  const std::vector<SafetensorsEntry> tensors{
+      {"a", DType::F32, {100}, {}}, {"b", DType::I8, {7, 3}, {}}, {"c", DType::F64, {2, 40}, {}}};
+  std::vector<int64_t> loads;
+  std::vector<int> owners(tensors.size(), -1);
+  for (int rank = 0; rank < 2; ++rank) {
+    loads = {0, 300};
+    const std::vector<ElementRange> ranges = dealTensors(tensors, rank, loads);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      if (ranges[i].end) {
+        EXPECT_EQ(ranges[i].begin, 0);
+        EXPECT_EQ(owners[i], -1);
+        owners[i] = rank;
+      }
+  }
+  EXPECT_EQ(owners, (std::vector<int>{1, 0, 0}));
+  EXPECT_EQ(loads, (std::vector<int64_t>{661, 700}));
+
+  // Ranks that have parts of a tensor each.
+  TemporaryFolder folder;
+  std::vector<float> values(100);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(i);
+  std::vector<WrittenBytes> parts;
+  uint32_t crc = 0;
+  CheckpointFile files[3];
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const ElementRange range{rank * 40, std::min<int64_t>(100, rank * 40 + 40)};
+    auto get = [&values, range](ArrayView &view) {
+      view = {values.data() + range.begin, DType::F32, {100}, (range.end - range.begin) * 4};
+      return Status();
+    };
+    CheckpointFile &file = files[rank];
+    ASSERT_TRUE(file.layOut({{"a", DType::F32, {100}, get}}, {range}).ok());
+    ASSERT_TRUE((rank ? file.open(folder / "f") : file.create(folder / "f")).ok());
+    ASSERT_TRUE(file.write([](size_t, const ArrayView &) {}).ok());
+    EXPECT_EQ(file.checksum(parts, crc).ok(), false);
+    parts.insert(parts.end(), file.written().begin(), file.written().end());
+  }
+  ASSERT_TRUE(files[0].checksum(parts, crc).ok());
+  const std::vector<unsigned char> bytes = readBytes(folder / "f");
+  EXPECT_EQ(crc, crc32(bytes.data(), bytes.size()));
+  SafetensorsReader reader;
+  ASSERT_TRUE(SafetensorsReader::open(folder / "f", reader).ok());
+  EXPECT_EQ(std::memcmp(reader.find("a")->array.data, values.data(), 400), 0);
+  parts.push_back(parts.back());
+  EXPECT_NE(
+      files[0].checksum(parts, crc).message().find("no rank, or two, have written those from"),
+      std::string::npos);
+  SharedFile other;
+  EXPECT_NE(other.open(folder / "f", 7).message().find(" bytes and not 7"), std::string::npos);
+  EXPECT_EQ(other.create(folder / "f", 7).code(), Code::IoError);
 }
