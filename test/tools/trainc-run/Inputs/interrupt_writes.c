@@ -4,7 +4,8 @@
  * KILL_AT=N    the process ends with SIGKILL in the middle of call number N of those that change
  * files FULL_AT=N    the disk is full from call number N of those on UNDER=FOLDER counts all calls
  * for files there instead, by an absolute path: with FAULT_AT=N   number N has the fault FAULT: a
- * number of errno, "short" (a part is read or written) or "kill" (SIGKILL, in the middle)
+ * number of errno, "short" (a part is read or written), "kill" (SIGKILL, in the middle) or "stop"
+ * (SIGSTOP, before it)
  *   FAULT_LOG=F  each adds a line "NAME PATH" to F
  *   SLOW=N       each takes up to N microseconds more
  * MEMINFO=F    stands for /proc/meminfo, and there are no control groups
@@ -98,6 +99,10 @@ static enum fault fault(const char *call, const char *path) {
   const char *what = getenv("FAULT");
   if (strcmp(what, "kill") == 0)
     return kills;
+  if (strcmp(what, "stop") == 0) {
+    raise(SIGSTOP);
+    return none;
+  }
   if (strcmp(what, "short") == 0)
     return is_short;
   errno = atoi(what);
