@@ -167,7 +167,7 @@ Status ControlPlane::gather(const std::string &mine, std::vector<std::string> &a
   const std::string packed = *std::exchange(gathered, std::nullopt);
   return unpackTexts(packed, all)
              ? Status()
-             : Status(Code::RankLost, "the coordinator's answer is none that this version knows");
+             : Status(Code::RankLost, "rank 0 runs another version of the runtime");
 }
 
 void ControlPlane::abort(const std::string &why) { send({uint32_t(Word::Abort), {why}}); }

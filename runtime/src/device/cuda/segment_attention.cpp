@@ -4,7 +4,7 @@
 
 #include "device/cuda/segment_attention.h"
 
-#include "device/cuda/embedded_kernels.h"
+#include "device/cuda/kernels/embedded_kernels.h"
 #include "device/cuda/kernels/segment_attention_arguments.h"
 
 #include <algorithm>

@@ -38,7 +38,8 @@ struct FakeCuda {
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes),
- * FAKE_CUDA_DEVICES (how many) and FAKE_CUDA_FAULT (a kernel's name) set its fields when the driver is loaded. */
+ * FAKE_CUDA_DEVICES (how many) and FAKE_CUDA_FAULT (a kernel's name) set its fields when the driver
+ * is loaded. */
 struct FakeCuda *fakeCuda(void);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 // added up is staged.
 
 #include "device/cuda/ranks/rank_exchange.h"
-#include "device/cuda/embedded_kernels.h"
+#include "device/cuda/kernels/embedded_kernels.h"
 
 #include <algorithm>
 #include <cassert>

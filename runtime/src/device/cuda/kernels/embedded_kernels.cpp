@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The driver compiles their PTX for its GPU.
 
-#include "device/cuda/embedded_kernels.h"
+#include "device/cuda/kernels/embedded_kernels.h"
 #include "device/cuda/kernels/embedded.h"
 #include "io/gzip.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Loading the runtime's own kernels.
-#ifndef TRAINRT_DEVICE_CUDA_EMBEDDED_KERNELS_H
-#define TRAINRT_DEVICE_CUDA_EMBEDDED_KERNELS_H
+#ifndef TRAINRT_DEVICE_CUDA_KERNELS_EMBEDDED_KERNELS_H
+#define TRAINRT_DEVICE_CUDA_KERNELS_EMBEDDED_KERNELS_H
 
 #include "device/cuda/driver.h"
 
@@ -17,4 +17,4 @@ Status loadEmbedded(const Driver &driver, const std::string &name, const std::st
 
 } // namespace trainrt::cuda
 
-#endif // TRAINRT_DEVICE_CUDA_EMBEDDED_KERNELS_H
+#endif // TRAINRT_DEVICE_CUDA_KERNELS_EMBEDDED_KERNELS_H
