@@ -351,6 +351,33 @@ def cached():
         compiler.run = kept[1]
 
 
-for check in (adapters, cached, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
+def exporter():
+    """What is missing, and an export that was ended, are said; nothing is left of it."""
+    from trainc.errors import Error
+    from trainc.finetune.exporter import Exporter
+
+    (folder / "without").mkdir()
+    (folder / "without" / "torch.py").write_text("raise ModuleNotFoundError(name='torch')\n")
+    sys.path.insert(0, str(folder / "without"))
+    try:
+        _, err = run("finetune", base, *common[3:], "-o", folder / "no-torch", code=1)
+        assert re.search(r"exporting a model needs PyTorch, transformers, onnx and onnxscript \((torch|onnx_ir) is missing\): pip install 'trainc\[hf\]'", err), err
+    finally:
+        sys.path.remove(str(folder / "without"))
+    with Exporter() as ended:
+        ended.start()
+        ended._process.kill()
+        ended._process.wait()
+        try:
+            ended.export(base, {}, folder)
+            raise SystemExit("nothing was exported")
+        except Error as error:
+            assert str(error) == "exporting the model ended with signal 9 (memory?)", error
+        kept = pathlib.Path(ended._folder)
+        assert kept.is_dir()
+    assert not kept.exists()
+
+
+for check in (adapters, cached, exporter, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
     check()
     print(check.__name__, flush=True)

@@ -186,14 +186,16 @@ def find_classes(settings, tokenizer, files):
     return [f"LABEL_{i}" for i in range(max(count, 2))]
 
 
-def prepare(paths, settings, output, tokenizer, tell=lambda line: None):
-    """Writes the folder `output`; returns its index."""
+def prepare(paths, settings, output, tokenizer, tell=lambda line: None, decided=lambda index: None):
+    """Writes the folder `output`; returns its index. decided: gets what is known of that before any row is a token."""
     files = rows.expand(paths)
     settings = complete(settings, tokenizer, files)
     output = pathlib.Path(output)
     if output.exists() and any(output.iterdir()) and not any(output.glob("shard-*.safetensors")) and not (output / "index.json").exists():
         raise Error(f"{output}: the folder holds other files; choose a new one")
     encoder = Encoder(tokenizer, settings)
+    columns = packing.packed_columns(encoder.columns) if settings.pack else encoder.columns
+    decided({"columns": columns, "packed": settings.pack, "label_names": settings.label_names})
     size = as_bytes(settings.shard_size)
     processes = min(settings.processes or cores(), max(1, sum(map(_size, files)) // rows.CHUNK + 1))
     first = output / "unpacked" if settings.pack else output

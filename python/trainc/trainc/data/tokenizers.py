@@ -42,10 +42,11 @@ def load(name):
 
 
 class Known:
-    """What a run asks of a tokenizer, from the cache: loading one takes seconds, as it imports PyTorch. `real()` loads it."""
+    """What a run asks of a tokenizer, from the cache: loading one takes seconds, as it imports PyTorch. `real()` loads it.
+    met: called before one is loaded that was not seen before."""
 
-    def __init__(self, name):
-        self.name_or_path, self._loaded = name, None
+    def __init__(self, name, met=lambda: None):
+        self.name_or_path, self._loaded, self._met = name, None, met
         folder = pathlib.Path(name)
         #: Names its content; None: of the hub.
         self.key = None
@@ -59,6 +60,7 @@ class Known:
         self.largest, self.pad, self.chat_template = facts["largest"], facts["pad"], facts["chat_template"]
 
     def _facts(self):
+        self._met()
         tokenizer = self.real()
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         largest = max(tokenizer.get_vocab().values(), default=-1)

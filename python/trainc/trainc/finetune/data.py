@@ -36,8 +36,9 @@ def is_folder(paths):
     return len(paths) == 1 and (pathlib.Path(paths[0]) / "index.json").exists()
 
 
-def prepare(run, settings, tokenizer, tell):
-    """(settings with what the data decides, {"train": index, "eval": index}); each index with its `path`."""
+def prepare(run, settings, tokenizer, tell, decided=lambda index: None):
+    """(settings with what the data decides, {"train": index, "eval": index}); each index with its `path`. decided: gets what
+    `export_options` asks of the training rows' index, as soon as that is known."""
     templates.set_template(tokenizer, settings.chat_template)
     parts = {}
     for part, paths in (("train", settings.data), ("eval", settings.eval)):
@@ -46,9 +47,11 @@ def prepare(run, settings, tokenizer, tell):
         if is_folder(paths):
             index = _read(pathlib.Path(paths[0]), settings, tokenizer.real())
             path = pathlib.Path(paths[0]).resolve()
+            if part == "train":
+                decided(index)
         else:
             path = run.data / part
-            index = _tokenize(paths, settings, path, tokenizer, tell)
+            index = _tokenize(paths, settings, path, tokenizer, tell, decided if part == "train" else lambda index: None)
             tell(preparation.report_text(index, path))
         parts[part] = {**index, "path": str(path)}
         # What the training rows decide holds for the others.
@@ -62,12 +65,12 @@ def prepare(run, settings, tokenizer, tell):
     return settings, parts
 
 
-def _tokenize(paths, settings, output, tokenizer, tell):
+def _tokenize(paths, settings, output, tokenizer, tell, decided):
     """Writes the folder `output`, or finds its content in the cache; returns its index."""
     files = [pathlib.Path(path) for path in rows.expand(paths)]
     # Columns are added to those of some losses; and what takes long to read again is not kept twice.
     if tokenizer.key is None or settings.loss in REFERENCES or sum(file.stat().st_size for file in files) > _CACHED:
-        return preparation.prepare(paths, settings, output, tokenizer.real(), tell)
+        return preparation.prepare(paths, settings, output, tokenizer.real(), tell, decided)
     sources = [cache.hash_file(source) for source in sorted(pathlib.Path(preparation.__file__).parent.glob("*.py"))]
     said = {name: getattr(settings, name) for name in (key.field for key in ROWS)}
     template = settings.chat_template
@@ -79,7 +82,7 @@ def _tokenize(paths, settings, output, tokenizer, tell):
     )  # fmt: skip
 
     def make(entry, tell):
-        preparation.prepare(paths, settings, entry / "rows", tokenizer.real(), tell)
+        preparation.prepare(paths, settings, entry / "rows", tokenizer.real(), tell, decided)
 
     entry = cache.get_told(key, make, tell)
     shutil.rmtree(output, ignore_errors=True)

@@ -53,28 +53,28 @@ def _headers(folder):
             for path in weight_files(folder)]  # fmt: skip
 
 
-def of_model(folder, options, tell):
-    """The graph of a model's folder, with weights absent; options: of pretrained.export."""
+def _key(folder, options):
     sources = [cache.hash_file(pathlib.Path(__file__).parents[1] / name) for name in ("pretrained.py", "preferences.py")]
-    key = cache.key(
+    return cache.key(
         "pretrained", json.loads((folder / "config.json").read_text()), _headers(folder), options, sources,
         cache.versions("torch", "transformers", "onnxscript", "onnx-ir"),
     )  # fmt: skip
 
-    def make(entry):
-        tell("exporting the model (once; later runs find it in the cache)")
-        try:
-            from .. import pretrained
-        except ModuleNotFoundError as error:
-            raise Error(f"exporting a model needs PyTorch, transformers, onnx and onnxscript ({error.name} is missing): "
-                        "pip install 'trainc[hf]'; --graph MODEL.onnx needs none of them") from None  # fmt: skip
-        exported = pretrained.export(folder, entry / "model.onnx", absent=True, **options)
-        (entry / "export.json").write_text(json.dumps({
-            "count": exported.count, "dtype": str(exported.dtype).removeprefix("torch."), "fresh": exported.fresh,
-            "foreign": exported.foreign, "tied": exported.tied, "config": exported.config,
-        }))  # fmt: skip
 
-    entry, cached = cache.get(key, make)
+def begin(folder, options, tell, exporter):
+    """Begins the export that `of_model` will ask for, if it has not begun, and is not in the cache."""
+    if not exporter.begun and not (cache.folder() / _key(folder, options)).is_dir():
+        tell("exporting the model (once; later runs find it in the cache)")
+        exporter.begin(folder, options)
+
+
+def of_model(folder, options, exporter):
+    """The graph of a model's folder, with weights absent; options: of pretrained.export."""
+
+    def make(entry):
+        (entry / "export.json").write_text(json.dumps(exporter.export(folder, options, entry)))
+
+    entry, cached = cache.get(_key(folder, options), make)
     return Graph(entry / "model.onnx", json.loads((entry / "export.json").read_text()), cached)
 
 

@@ -6,9 +6,11 @@ import shlex
 import sys
 import time
 
+from ..data import tokenizers
 from ..errors import Error
 from ..settings import SettingError, command_parser
-from . import data, processes
+from . import data, estimate, exports, plan, processes
+from .exporter import Exporter
 from .folder import Run
 from .keys import FINETUNE
 
@@ -82,27 +84,36 @@ def check_together(settings):
         raise SettingError("--patience counts evaluations on the way: beside --steps these need --eval-every")
 
 
+def rows_and_graph(run, settings, base, tokenizer, exporter):
+    """The rows as tokens, and the model's graph, which is made beside them: (settings with what the rows decide, parts of
+    data.prepare, exports.Graph)."""
+    if settings.graph:
+        return *data.prepare(run, settings, tokenizer, tell), exports.of_file(settings.graph)
+
+    def decided(index):
+        exports.begin(base, data.export_options(settings, index, tokenizer), tell, exporter)
+
+    settings, parts = data.prepare(run, settings, tokenizer, tell, decided)
+    decided(parts["train"])  # rows that were tokens already have decided nothing on the way
+    return settings, parts, exports.of_model(base, data.export_options(settings, parts["train"], tokenizer), exporter)
+
+
 def start(run, settings, dry):
     begin = time.monotonic()
-    from ..data import tokenizers
-    from . import estimate, exports, plan
-
     # Rows that are tokenized here may be shorter where nobody says how long, or that none is cut.
     may_cut = settings.memory and settings.max_length is None and settings.overlong != "error" and not any(
         map(data.is_folder, filter(None, (settings.data, settings.eval)))
     )  # fmt: skip
 
     base = exports.locate(settings.model)
-    tokenizer = tokenizers.Known(settings.tokenizer or str(base))
-    data.check_vocabulary(tokenizer, base)
-    settings, parts = data.prepare(run, settings, tokenizer, tell)
+    with Exporter() as exporter:
+        # A tokenizer that is met the first time is one of a model that is: both import PyTorch, beside each other.
+        tokenizer = tokenizers.Known(settings.tokenizer or str(base), lambda: settings.graph or exporter.start())
+        data.check_vocabulary(tokenizer, base)
+        settings, parts, graph = rows_and_graph(run, settings, base, tokenizer, exporter)
     train = parts["train"]
     settings = _not_more_than(train["rows"], settings)
     settings.write(run.config, _HEADING)
-    if settings.graph:
-        graph = exports.of_file(settings.graph)
-    else:
-        graph = exports.of_model(base, data.export_options(settings, train, tokenizer), tell)
     exports.place(graph, run)
     weights = exports.weights(base, graph.facts, run.export)
     lengths = data.lengths(train, parts.get("eval"), settings)
@@ -176,9 +187,7 @@ def describe(settings, train, graph, chosen, steps, base):
 
 
 def _rate(settings):
-    from .plan import learning_rate
-
-    return f"{learning_rate(settings):g}, {settings.lr_schedule}"
+    return f"{plan.learning_rate(settings):g}, {settings.lr_schedule}"
 
 
 def total_steps(settings, rows):
