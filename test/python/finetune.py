@@ -123,18 +123,23 @@ def size_of(text):
 
 def small_memories():
     """What is computed again, and rows that are cut; what cannot be is an error with the least."""
-    dry = [*common, "--dry-run", "--memory", "400kB"]
+    dry = [*common, "--dry-run", "--memory", "330kB"]
     out, err = run("finetune", *dry)
-    cut = int(re.search(r"rows are cut to (\d+) tokens \(--max-length says otherwise\): --memory 400kB is too little for one row of 120 tokens "
+    cut = int(re.search(r"rows are cut to (\d+) tokens \(--max-length says otherwise\): --memory 330kB is too little for one row of 120 tokens "
                         r"at once: the least that a step can do with is [0-9.]+ KiB\n", err)[1])  # fmt: skip
-    assert 72 <= cut < 120 and f"at most {cut} tokens" in err and size_of(out) <= 400 and f"--dim seq=1..{cut}" in out, (out, err)
+    assert 72 <= cut < 120 and f"at most {cut} tokens" in err and size_of(out) <= 330 and f"--dim seq=1..{cut}" in out, (out, err)
     assert re.search(r"\n +\d+ values? (are|is) computed again, in [0-9.]+ % more time: without it a step takes [0-9.]+ KiB\n", err), err
     for more in (["--max-length", "128"], ["--overlong", "error"]):  # rows stay as they are
         err = run("finetune", *dry, *more, code=1)[1]
-        assert "--memory 400kB is too little for one row of 120 tokens at once: the least that a step can do with is" in err, err
-        assert "of optimizer state" in err and "are cut" not in err, err
+        assert "--memory 330kB is too little for one row of 120 tokens at once: the least that a step can do with is" in err, err
+        fit = re.search(r"; rows of at most (\d+) tokens fit \(--max-length (\d+)\)\n$", err)
+        assert "of optimizer state" in err and "are cut" not in err and fit and fit[1] == fit[2], err
+        out, err = run("finetune", *dry, "--max-length", fit[1])
+        assert size_of(out) <= 330 and "are cut" not in err, (out, err)
     err = run("finetune", *common, "--dry-run", "--memory", "1kB", code=1)[1]
     assert re.search("--memory 1kB is too little for one row of (72|80) tokens at once: the least", err), err  # of what half of the rows have
+    err = run("finetune", *common, "--dry-run", "--memory", "1kB", "--max-length", "128", code=1)[1]
+    assert "too little memory: looking for the longest rows that fit" in err and "fit (" not in err, err
     err = run("finetune", *common, "--dry-run", "--memory", "1kB", "--micro-batch", "4", code=1)[1]
     assert re.search("is too little for 4 rows of (72|80) tokens at once: the least", err), err
     assert "--memory chooses what is computed again" in run("finetune", *dry, "--recompute", "level:1", code=1)[1]

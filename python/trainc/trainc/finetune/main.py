@@ -122,6 +122,7 @@ def start(run, settings, dry):
         chosen = plan.make(run, settings, fresh, lengths, tell)
     except plan.NoRoom as error:
         if not may_cut:
+            error.fitting = fitting(run, settings, fresh, lengths)
             raise
         # Half of the rows stay whole.
         length = plan.longest(run, settings, fresh, lengths, max(found["median"] for found in train["report"]["lengths"].values()), tell)
@@ -159,6 +160,16 @@ def start(run, settings, dry):
     processes.run(facts["arguments"])
     finish(run, facts)
     return 0
+
+
+def fitting(run, settings, fresh, lengths):
+    """How long rows may be that fit into --memory, as the end of a message; nothing where none are."""
+    tell("too little memory: looking for the longest rows that fit")
+    try:
+        length = plan.longest(run, settings, fresh, lengths, 1, lambda line: None)
+    except plan.NoRoom:
+        return ""
+    return f"; rows of at most {length} tokens fit (--max-length {length})"
 
 
 _HEADING = "# trainc finetune --config this file -o NEW repeats the run\n"

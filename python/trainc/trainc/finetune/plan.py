@@ -37,14 +37,18 @@ class Plan:
 
 
 class NoRoom(Error):
-    """No choice needs as little memory as there is. `short`: the message without what the least consists of."""
+    """No choice needs as little memory as there is. `short`: the message without what the least consists of. `fitting`: what would do."""
 
     def __init__(self, settings, lengths, rows, least):
         sizes = " and ".join(f"{length} tokens" for length in lengths.values()) or "fixed length"
         how = "one row" if rows == 1 else f"{rows} rows"
         begin = f"--memory {settings.memory} is too little for {how} of {sizes} at once: "
         self.short = begin + least.partition(":")[0]
+        self.fitting = ""
         super().__init__(begin + least)
+
+    def __str__(self):
+        return super().__str__() + self.fitting
 
 
 def options_of(settings, fresh, lengths):
@@ -145,9 +149,11 @@ def _make(run, settings, fresh, lengths, tell):
 
 
 def longest(run, settings, fresh, lengths, least, tell):
-    """The most tokens of a row with which the fewest rows at once fit into --memory; not less than `least`. NoRoom: there is none."""
+    """The most tokens of a row with which the fewest rows at once fit into --memory, to an eighth of what there is to choose; not
+    less than `least`. NoRoom: there is none."""
     unit = 64 if least > 256 else 8
     good, bad = -(-least // unit) * unit, max(lengths.values())
+    unit *= max(1, (bad - good) // 8 // unit)
 
     def fits(length):
         sizes = {name: min(most, length) for name, most in lengths.items()}
@@ -158,7 +164,7 @@ def longest(run, settings, fresh, lengths, least, tell):
 
     fits(min(good, bad))
     while bad - good > unit:
-        middle = good + (bad - good) // 2 // unit * unit
+        middle = good + max(1, (bad - good) // 2 // unit) * unit
         try:
             fits(middle)
             good = middle
@@ -187,7 +193,11 @@ class _Trial:
             return self.within(self.settings.micro_batch or rows)
         # With accumulators, as several micro-batches need them.
         fit = [*self.common, *self._rows(rows), "--accumulate", 2, "--memory-budget", f"fit:{self.budget}", "--stop-after", "schedule"]
-        log = self._compile(fit, 1)
+        try:
+            log = self._compile(fit, 1)
+        except NoRoom:
+            # A package of one row alone has no room for more, which counts where little is left.
+            return dataclasses.replace(found := self.within(1), why=(f"1 row at once: no more fit into {self.settings.memory}", *found.why))
         best = next((int(found[1]) for line in log if (found := _CHOSEN.search(line))), rows)
         micro = divisor(rows, best)
         plan = None
