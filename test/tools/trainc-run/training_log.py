@@ -332,6 +332,7 @@ class Cases(Trained):
         found = Page(page.read_text())
         expect(found.tags.count("svg") == 2 and "polyline" in found.tags and "rect" in found.tags, found.tags)
         expect(not found.links and "http" not in page.read_text(), "it loads something")
+        expect("prefers-color-scheme:dark" in page.read_text() and 'name="viewport"' in page.read_text(), page.read_text())
         expect(f"trainc-run {self.package} --data {self.folder} --batch-size 4" in found.text, found.text)
         for words in ("after all of its steps", "Held-out data", "parameters", "optimizer state", "most at once", "--seed 3"):
             expect(words in found.text, words, found.text)

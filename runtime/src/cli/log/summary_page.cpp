@@ -111,8 +111,8 @@ std::string lossPicture(const SummaryPage::Points &trained, const SummaryPage::P
   std::string svg = "<svg viewBox=\"0 0 860 320\" width=\"860\" height=\"320\">\n";
   for (int i = 0; i <= 4; ++i) {
     const double value = scale.least + (scale.most - scale.least) * i / 4, y = scale.y(value);
-    svg += "<line x1=\"60\" x2=\"850\" y1=\"" + fixed(y, 1) + "\" y2=\"" + fixed(y, 1) +
-           "\" stroke=\"#ddd\"/>\n" + label(left - 6, y + 4, "end", fixed(value, 3));
+    svg += "<line x1=\"60\" x2=\"850\" y1=\"" + fixed(y, 1) + "\" y2=\"" + fixed(y, 1) + "\"/>\n" +
+           label(left - 6, y + 4, "end", fixed(value, 3));
   }
   svg += label(left, height - 8, "start", "step " + grouped(int64_t(scale.firstStep))) +
          label(width - 10, height - 8, "end", grouped(int64_t(scale.lastStep)));
@@ -152,11 +152,18 @@ std::string memoryPicture(const trainrt_memory &memory) {
          "</table>\n";
 }
 
+/// By day and by night, as wide as the window.
 constexpr char style[] =
-    "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:860px;color:#222}"
-    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}svg text{font-size:12px;fill:#555}"
-    "td{padding:1px 14px 1px 0;vertical-align:top}pre{background:#f4f4f4;padding:.8em;"
-    "white-space:pre-wrap;overflow-wrap:anywhere}";
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;padding:0 1em;max-width:860px;"
+    "color:#222}h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}"
+    "svg{max-width:100%;height:auto}svg text{font-size:12px;fill:#555}svg line{stroke:#ddd}"
+    "td,th{padding:1px 14px 1px 0;vertical-align:top;text-align:left}"
+    "pre{background:#f4f4f4;padding:.8em;white-space:pre-wrap;overflow-wrap:anywhere}"
+    "td{overflow-wrap:anywhere}td:first-child{overflow-wrap:normal}"
+    "@media(max-width:600px){svg text{font-size:18px}}"
+    "@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}pre{background:#262626}"
+    "svg text{fill:#aaa}svg line{stroke:#444}polyline,circle,p span{filter:brightness(1.5)}}";
 
 } // namespace
 
@@ -204,6 +211,7 @@ std::string SummaryPage::results(const std::string &how) const {
 /// Whole or not at all. May be called where no step was made.
 void SummaryPage::write(const trainrt_memory &memory, const std::string &how) const {
   std::string text = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width\">\n"
                      "<title>trainc-run</title>\n<style>" +
                      std::string(style) + "</style></head><body>\n<h1>A run of trainc</h1>\n" +
                      results(how) + "<h2>Loss</h2>\n";
@@ -211,14 +219,14 @@ void SummaryPage::write(const trainrt_memory &memory, const std::string &how) co
   std::string table;
   for (const EvalRecord &record : evaluations) {
     held.emplace_back(record.step, record.loss);
-    table += "<tr><td>" + grouped(record.step) + "</td><td>" + precise(record.loss) + "</td><td>" +
+    table += "<tr><td>" + grouped(record.step) + "</td><td>" + fixed(record.loss, 6) + "</td><td>" +
              (record.isCrossEntropy ? fixed(record.perplexity(), 3) : "") + "</td><td>" +
              (record.accuracy ? fixed(*record.accuracy * 100, 2) + " %" : "") + "</td></tr>\n";
   }
   text += lossPicture(losses, held);
   if (!table.empty())
-    text += "<h2>Held-out data</h2>\n<table>\n<tr><td>step</td><td>loss</td><td>perplexity</td>"
-            "<td>accuracy</td></tr>\n" +
+    text += "<h2>Held-out data</h2>\n<table>\n<tr><th>step</th><th>loss</th><th>perplexity</th>"
+            "<th>accuracy</th></tr>\n" +
             table + "</table>\n";
   text += "<h2>Memory</h2>\n" + memoryPicture(memory) + "<h2>What was run</h2>\n<table>\n";
   for (const auto &[name, value] : facts)
