@@ -10,6 +10,7 @@
 #include "trainrt/export.h"
 
 #include <cassert>
+#include <climits>
 
 using namespace trainrt;
 using namespace trainrt::capi;
@@ -292,12 +293,21 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         known[i] = true;
       }
     bool givesCounts = false;
+    int64_t world = 1;
     for (size_t i = 0; i < symbol_count; ++i) {
       // Names are few: a search through all will do.
       size_t index = 0;
       while (index < values.size() &&
              (!symbols[i].name || program.symbols[index].name != symbols[i].name))
         ++index;
+      // Of a package for ranks: how many there are.
+      if (index == values.size() && symbols[i].name &&
+          std::string_view(symbols[i].name) == "world" && !impl.manifest().distribute.empty()) {
+        world = symbols[i].value;
+        if (world < 1 || world > INT_MAX)
+          return fail(Code::InvalidArgument, "symbol 'world': ", world, " is no number of ranks");
+        continue;
+      }
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
                     shown(symbols[i].name ? symbols[i].name : "(NULL)"), "'");
@@ -324,6 +334,8 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     }
     MemoryUse use;
     TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts));
+    if (micro_batches)
+      TRAINRT_TRY(addExchange(impl, values, int(world), use));
     return writeStruct(memoryOf(use), "memory", memory);
   });
 }

@@ -754,6 +754,8 @@ void introduce(const Options &options, const Package &package, const Session &se
                                      options.schedule.text());
     trainrt_memory plan = trainrt_memory_default();
     std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
+    if (info.distribute)
+      symbols.push_back({"world", options.share});
     ErrorSlot error;
     // Gradients that are kept need memory of their own, as they do for two micro-batches.
     uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;

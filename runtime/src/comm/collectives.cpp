@@ -3,10 +3,10 @@
 // gets the sums.
 
 #include "comm/collectives.h"
-#include "comm/rank_parts.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace trainrt {
 
@@ -14,6 +14,59 @@ namespace {
 
 /// Of what travels at a time, to all ranks together.
 constexpr int64_t blockBytes = int64_t(4) << 20;
+/// Of what goes to one of them, however many there are.
+constexpr int64_t fewestElements = 1024;
+
+/// The tensors of a bucket, of which rank r has the r-th of equal parts of each, behind each other.
+/// The last parts may reach over the ends, where there are zeros.
+template <typename T> class Parts {
+public:
+  Parts(std::span<const RankTensor> tensors, int world) : tensors(tensors) {
+    for (const RankTensor &tensor : tensors) {
+      shards.push_back((tensor.elements + world - 1) / world);
+      total += shards.back();
+    }
+  }
+
+  /// Elements of one part.
+  int64_t size() const { return total; }
+
+  /// The elements [begin, begin + count) of a rank's part.
+  void read(int rank, int64_t begin, int64_t count, T *to) const {
+    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
+      std::copy_n(at, there, to);
+      std::fill_n(to + there, all - there, T(0));
+      to += all;
+    });
+  }
+  void write(int rank, int64_t begin, int64_t count, const T *from) const {
+    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
+      std::copy_n(from, there, at);
+      from += all;
+    });
+  }
+
+private:
+  /// Calls `fn(address, elements that are there, elements)` for each tensor's share of a range.
+  template <typename Fn> void forEach(int rank, int64_t begin, int64_t count, const Fn &fn) const {
+    const int64_t end = begin + count;
+    int64_t first = 0; // of the tensor's shard in the part
+    for (size_t i = 0; i < tensors.size() && first < end; first += shards[i++]) {
+      const int64_t low = std::max(begin, first), high = std::min(end, first + shards[i]);
+      if (low >= high)
+        continue;
+      // Of the tensor; it may lie behind its end, where `there` is 0.
+      const int64_t at = rank * shards[i] + (low - first);
+      const int64_t there = std::clamp<int64_t>(tensors[i].elements - at, 0, high - low);
+      // No address behind the tensor's end is made.
+      fn(static_cast<T *>(tensors[i].data) + (there ? at : 0), there, high - low);
+    }
+  }
+
+  std::span<const RankTensor> tensors;
+  std::vector<int64_t> shards;
+  int64_t total = 0;
+};
 
 /// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
 /// made by one rank only, from zero over the ranks from 0 on, and copied to the others: all ranks
@@ -23,13 +76,11 @@ constexpr int64_t blockBytes = int64_t(4) << 20;
 template <typename T>
 Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
               std::vector<unsigned char> &staging) {
-  std::vector<int64_t> elements;
-  for (const RankTensor &tensor : tensors)
-    elements.push_back(tensor.elements);
-  const RankParts parts(elements, ranks.world());
+  const Parts<T> parts(tensors, ranks.world());
   const size_t world = size_t(ranks.world());
   // 0 where there is nothing to add: then the loop makes no turn.
-  const int64_t block = parts.block(blockBytes, sizeof(T));
+  const int64_t block =
+      std::min(parts.size(), std::max(fewestElements, blockBytes / int64_t(sizeof(T) * world)));
   // A piece for each rank, a piece from each rank, and the sum.
   staging.resize(std::max(staging.size(), size_t(block) * sizeof(T) * (2 * world + 1)));
   T *const out = reinterpret_cast<T *>(staging.data());
@@ -40,11 +91,7 @@ Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
     const int64_t count = std::min(block, parts.size() - begin), bytes = count * int64_t(sizeof(T));
     for (size_t rank = 0; rank < world; ++rank) {
       T *const piece = out + int64_t(rank) * block;
-      parts.forEach(int(rank), begin, count, [&](const RankParts::Range &range) {
-        std::copy_n(static_cast<const T *>(tensors[range.tensor].data) + range.at, range.there,
-                    piece + range.begin);
-        std::fill_n(piece + range.begin + range.there, range.all - range.there, T(0));
-      });
+      parts.read(int(rank), begin, count, piece);
       sent[rank] = {piece, bytes};
       received[rank] = {in + int64_t(rank) * block, bytes};
     }
@@ -59,10 +106,7 @@ Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
     std::fill(sent.begin(), sent.end(), Communicator::Sent{sum, bytes});
     TRAINRT_TRY(ranks.exchange(sent, received));
     for (size_t rank = 0; rank < world; ++rank)
-      parts.forEach(int(rank), begin, count, [&](const RankParts::Range &range) {
-        std::copy_n(in + int64_t(rank) * block + range.begin, range.there,
-                    static_cast<T *>(tensors[range.tensor].data) + range.at);
-      });
+      parts.write(int(rank), begin, count, in + int64_t(rank) * block);
   }
   return {};
 }
@@ -74,6 +118,16 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
   return dtype == DType::F64 ? reduce<double>(ranks, tensors, staging)
                              : reduce<float>(ranks, tensors, staging);
+}
+
+/// As `reduce` asks for it: a piece for each rank, a piece from each rank, and the sum.
+int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world) {
+  int64_t part = 0;
+  for (int64_t count : elements)
+    part += (count + world - 1) / world;
+  const int64_t size = int64_t(sizeOf(dtype));
+  return std::min(part, std::max(fewestElements, blockBytes / (size * world))) * size *
+         (2 * world + 1);
 }
 
 } // namespace trainrt

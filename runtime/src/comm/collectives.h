@@ -20,6 +20,9 @@ struct RankTensor {
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging);
 
+/// Of `staging` then, at most: known before there are ranks.
+int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world);
+
 } // namespace trainrt
 
 #endif // TRAINRT_COMM_COLLECTIVES_H

@@ -2,6 +2,8 @@
 // The account of a session's memory beforehand.
 
 #include "session/estimate.h"
+#include "comm/collectives.h"
+#include "device/cuda/device.h"
 #include "format/memory/arena_plan.h"
 #include "session/create_device.h"
 #include "session/values.h"
@@ -86,6 +88,25 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   if (!target.isSeparate)
     for (const Constant &constant : program.constants)
       use.mapped += int64_t(constant.data.size());
+  return {};
+}
+
+/// One collective at a time: the largest counts.
+Status addExchange(const Package &package, const std::vector<int64_t> &symbols, int world,
+                   MemoryUse &use) {
+  if (world == 1 || !package.update())
+    return {};
+  ExecutionPlan plan;
+  TRAINRT_TRY(makePlan(package.program(), *package.update(), symbols, plan));
+  const bool isOnHost = !traitsOf(package.program().target).isSeparate;
+  int64_t most = 0;
+  for (const ExecutionPlan::Step &step : plan.steps)
+    if (const auto *op = std::get_if<Collective>(&step.command->op)) {
+      const std::span<const int64_t> elements = plan.view(step).sizes;
+      most = std::max(most, isOnHost ? stagingBytes(op->dtype, elements, world)
+                                     : cuda::stagingBytes(op->dtype, elements, world));
+    }
+  use.scratch += most;
   return {};
 }
 

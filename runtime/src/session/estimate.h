@@ -15,6 +15,10 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
                       unsigned microBatches, unsigned threads, MemoryUse &use,
                       bool byVariants = false);
 
+/// Adds what ranks exchange in, where `world` of them train; `symbols` as above.
+Status addExchange(const Package &package, const std::vector<int64_t> &symbols, int world,
+                   MemoryUse &use);
+
 /// Cores that this process may use.
 unsigned availableCores();
 

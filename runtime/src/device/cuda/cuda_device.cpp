@@ -400,7 +400,7 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   if (exchangeBytes > exchangeBlock.size())
     TRAINRT_TRY(allocate(exchangeBytes, "exchanges", false, exchangeBlock));
   if (exchange)
-    exchange->stageAt(at(exchangeBlock.data()));
+    exchange->stageAt(at(exchangeBlock.data()), exchangeBlock.size());
   TRAINRT_TRY(growHostArena(plan.hostBytes));
   // Commands that run one by one need no graphs, and know one side only.
   const bool captures = !synchronous && !observer;

@@ -59,6 +59,8 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled)
   for (size_t i = 0; i < count; ++i) {
     TRAINRT_TRY(compiled.commands.enqueue(i, runs).within(
         "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
+    if (exchange)
+      TRAINRT_TRY(exchange->finish(runs));
     TRAINRT_TRY(mark(i + 1));
   }
   if (exchange)

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 using namespace trainrt::cuda::nccl;
@@ -118,9 +119,9 @@ EXPORT Result ncclGetUniqueId(UniqueId *id) {
   return success;
 }
 EXPORT Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank, Config *config) {
-  if (state.refuses || config->blocking != 0 || config->magic != 0xcafebeef)
+  if (state.refuses || config->blocking != 1 || config->magic != 0xcafebeef)
     return invalidUsage;
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   int number = 0;
   std::memcpy(&number, id.bytes, sizeof number);
   std::shared_ptr<Clique> &clique = cliques[number];
@@ -130,13 +131,18 @@ EXPORT Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int ran
   ++clique->joined;
   *comm = new ncclComm{clique, rank};
   ended[*comm] = false;
-  return inProgress;
+  // Waits for the others, or for ever.
+  const auto begun = clique;
+  while (begun->joined < begun->world || state.hangs) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  return success;
 }
 EXPORT Result ncclCommGetAsyncError(Comm comm, Result *result) {
   std::lock_guard lock(mutex);
-  *result = comm->clique->joined < comm->clique->world || state.hangs  ? inProgress
-            : state.failingGroup && comm->groups >= state.failingGroup ? remoteError
-                                                                       : success;
+  *result = state.failingGroup && comm->groups >= state.failingGroup ? remoteError : success;
   return success;
 }
 EXPORT Result ncclCommFinalize(Comm) {
@@ -233,6 +239,6 @@ EXPORT Result ncclGroupEnd() {
         for (size_t i = 0; i < op->results.size(); ++i)
           std::memcpy(op->sums[i].address, op->results[i].data(), op->results[i].size());
       });
-  // The order that groups leave in is that of calls: what is taken is kept for the others.
-  return inProgress;
+  // What is taken is kept for the others.
+  return success;
 }

@@ -6,6 +6,7 @@
 #include "comm/process_ranks.h"
 #include "cuda/fake_nccl.h"
 #include "cuda_fixture.h"
+#include "session/estimate.h"
 #include "session/ranks/rank_group.h"
 
 #include <algorithm>
@@ -152,8 +153,11 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
       ASSERT_TRUE(status.ok()) << status.message();
     }
     EXPECT_EQ(valuesOf(*first), expected) << world << " ranks";
-    // What is added up: a float of each rank for each of its share of three elements.
-    EXPECT_EQ(first->memory().scratch - before, 4 * world * ((3 + world - 1) / world));
+    // A few floats, twice.
+    EXPECT_EQ(first->memory().scratch - before, 2 * 256);
+    MemoryUse use;
+    ASSERT_TRUE(addExchange(*package, {6}, world, use).ok());
+    EXPECT_EQ(first->memory().scratch - before, use.scratch);
   }
   EXPECT_EQ(nccl->groups, 0);
 }
@@ -197,8 +201,8 @@ TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
     ASSERT_TRUE(rank.status.ok()) << rank.status.message();
     EXPECT_EQ(rank.values, ranks[0].values);
   }
-  EXPECT_EQ(nccl->sums, 2 * 3);
-  EXPECT_EQ(nccl->pieces, nccl->sums);
+  EXPECT_EQ(nccl->sums, 3 + 2 * 3); // one each to connect
+  EXPECT_EQ(nccl->pieces, nccl->sums + 3 * 2 * 2);
 }
 
 TEST_F(CudaRanks, TellOfEachExchange) {
@@ -219,7 +223,7 @@ TEST_F(CudaRanks, EndWhereNcclDoesNotBegin) {
   expectLost(run(2, stepping(1)),
              "NCCL cannot connect the GPUs of 2 ranks (each needs one of its own): the others have "
              "not come within 1 s");
-  EXPECT_EQ(nccl->aborted, 2);
+  EXPECT_EQ(nccl->aborted, 0); // what hangs has no name yet
   nccl->hangs = 0;
   nccl->refuses = 1;
   std::vector<Rank> ranks = run(2, stepping(1));
@@ -240,7 +244,7 @@ TEST_F(CudaRanks, EndWhereNcclDoesNotBegin) {
 }
 
 TEST_F(CudaRanks, EndWhereAnExchangeFails) {
-  nccl->failingGroup = 3; // the first of the second step
+  nccl->failingGroup = 4; // one to connect, two a step
   expectLost(run(2, stepping(3)),
              "step 2: exchange of the gradient of parameter 'w': NCCL: remote process exited or "
              "there was a network error; in the words of the fake NCCL");
@@ -248,7 +252,7 @@ TEST_F(CudaRanks, EndWhereAnExchangeFails) {
 }
 
 TEST_F(CudaRanks, EndWhereAnExchangeIsStuck) {
-  nccl->stuckGroup = 4;
+  nccl->stuckGroup = 5;
   expectLost(run(2, stepping(3)), "step 2: exchange of the gradient of parameter 'w': the others "
                                   "have not come within 1 s");
   EXPECT_EQ(nccl->aborted, 2);
@@ -256,7 +260,7 @@ TEST_F(CudaRanks, EndWhereAnExchangeIsStuck) {
 
 TEST_F(CudaRanks, EndWithOneThatFails) {
   // Rank 1 has other troubles while rank 0 waits on its GPU.
-  nccl->stuckGroup = 1;
+  nccl->stuckGroup = 2;
   const auto began = std::chrono::steady_clock::now();
   expectLost(run(2,
                  [&](Session &session, int rank) {

@@ -25,8 +25,7 @@ void CollectiveCommand::resolve(const Addresses &addresses) {
 Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   const Driver &driver = context.driver();
   TRAINRT_TRY(driver.check(driver.cuEventRecord(begun.get(), stream), "cannot record an event"));
-  TRAINRT_TRY(exchange.allReduce(dtype, tensors, stream));
-  return driver.check(driver.cuEventRecord(done.get(), stream), "cannot record an event");
+  return exchange.allReduce(dtype, tensors, done, stream);
 }
 
 bool CollectiveCommand::isRunning() const {

@@ -27,7 +27,7 @@ public:
   // The context is current.
   /// Enqueues on `stream` what takes each piece of `sent` to its rank and fills each of `received`
   /// from its rank; of those between two ranks the first sent is the first received, and so on,
-  /// with equal bytes. There is none for the rank itself. All ranks call it, in the same order
+  /// with equal bytes. A rank may send to itself. All ranks call it, in the same order
   /// among such calls. RankLost where one does not come.
   virtual Status exchange(std::span<const Piece> sent, std::span<const Piece> received,
                           CUstream stream) = 0;
@@ -46,7 +46,8 @@ Status createSharedRanks(const Context &context, Communicator &ranks,
 /// Ranks that are processes, with a GPU each. All of them call it; the context is current.
 /// `ranks` null: one alone. DeviceError where NCCL is not installed or refuses, RankLost where
 /// ranks do not come.
-Status createNcclRanks(Communicator *ranks, std::unique_ptr<DeviceRanks> &result);
+Status createNcclRanks(const Context &context, Communicator *ranks,
+                       std::unique_ptr<DeviceRanks> &result);
 
 } // namespace trainrt::cuda
 

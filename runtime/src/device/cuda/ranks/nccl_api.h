@@ -10,7 +10,7 @@
 namespace trainrt::cuda::nccl {
 
 using Result = int;
-enum : Result { success = 0, remoteError = 6, inProgress = 7 };
+enum : Result { success = 0, remoteError = 6 };
 enum DataType : int { Int8 = 0, Float32 = 7, Float64 = 8 };
 enum ReduceOp : int { Sum = 0 };
 

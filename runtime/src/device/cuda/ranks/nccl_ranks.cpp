@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// NCCL as a carrier of pieces. Its calls do not block: whoever waits for one looks, too, whether
-// the run has been given up, and for how long it has waited.
+// NCCL as a carrier of pieces. Its calls return when their work is enqueued: calls that do not
+// block cost a thread each. What does wait for other ranks, connecting and leaving, is done by a
+// thread of its own, and whoever waits for it looks, too, whether the run has been given up, and
+// for how long.
 
 #include "device/cuda/library_search.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/nccl_api.h"
 
+#include <atomic>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace trainrt::cuda {
 
 namespace {
 
-/// The first version whose calls need not block.
 constexpr int firstVersion = 21800;
 /// How long a communicator may take to end in order.
 constexpr auto endLimit = std::chrono::seconds(5);
@@ -46,28 +49,36 @@ Status loadNccl(nccl::Api &api) {
   return {};
 }
 
+/// What a thread is doing that may never end. It has all that it needs itself: nobody may be left.
+struct Errand {
+  std::atomic<bool> isDone{false};
+  nccl::Comm comm = nullptr;
+  nccl::Result result = nccl::success;
+  Status status; ///< of the driver
+};
+
 class NcclRanks final : public DeviceRanks {
 public:
-  NcclRanks(const nccl::Api &api, Communicator *ranks) : api(api), ranks(ranks) {}
+  NcclRanks(const nccl::Api &api, const Context &context, Communicator *ranks)
+      : api(api), context(context), ranks(ranks) {}
 
+  /// In order, if the others do so, too.
   ~NcclRanks() override {
     if (!comm)
       return;
-    // In order, if the others do so, too.
-    const Clock::time_point began = Clock::now();
-    nccl::Result state = api.CommFinalize(comm);
-    while (state == nccl::inProgress && Clock::now() - began < endLimit && failure().ok()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (api.CommGetAsyncError(comm, &state) != nccl::success)
-        break;
-    }
-    if (state == nccl::success)
-      api.CommDestroy(comm);
-    else
+    auto leaving = std::make_shared<Errand>();
+    leaving->comm = comm;
+    run(leaving, [api = api](Errand &errand) {
+      errand.result = api.CommFinalize(errand.comm);
+      if (errand.result == nccl::success)
+        errand.result = api.CommDestroy(errand.comm);
+    });
+    if (!await(*leaving, endLimit).ok() || leaving->result != nccl::success)
       abort();
   }
 
-  /// The id comes from rank 0.
+  /// The id comes from rank 0. Connections are made here, while all ranks are known to be there:
+  /// later calls wait for nobody.
   Status start() {
     nccl::UniqueId id{};
     if (rank() == 0)
@@ -79,13 +90,22 @@ public:
         return Status(Code::RankLost, "rank 0 runs another version of the runtime");
       std::memcpy(id.bytes, ids[0].data(), sizeof id.bytes);
     }
-    nccl::Config config;
-    config.blocking = 0;
-    const nccl::Result result = api.CommInitRankConfig(&comm, world(), id, rank(), &config);
-    Status status = settle(result, "NCCL cannot connect the GPUs of " + std::to_string(world()) +
-                                       " ranks (each needs one of its own)");
-    // What the driver and the devices refuse is no rank's end.
-    return status.ok() || isLost ? status : status.as(Code::DeviceError);
+    auto connecting = std::make_shared<Errand>();
+    run(connecting, [api = api, id, rank = rank(), world = world(), &driver = context.driver(),
+                     vendorSums = ranks && ranks->wantsVendorSums()](Errand &errand) {
+      nccl::Config config;
+      config.blocking = 1;
+      errand.result = api.CommInitRankConfig(&errand.comm, world, id, rank, &config);
+      if (errand.result == nccl::success)
+        errand.status = connect(api, driver, errand, rank, world, vendorSums);
+    });
+    const std::string what = "NCCL cannot connect the GPUs of " + std::to_string(world()) +
+                             " ranks (each needs one of its own)";
+    TRAINRT_TRY(await(*connecting, limit()).within(what + ": "));
+    comm = connecting->comm;
+    TRAINRT_TRY(connecting->status);
+    // What the library refuses is no rank's end.
+    return checked(connecting->result, what).as(Code::DeviceError);
   }
 
   Status exchange(std::span<const Piece> sent, std::span<const Piece> received,
@@ -93,13 +113,11 @@ public:
     return group([&] {
       for (const Piece &piece : sent)
         if (auto result =
-                api.Send(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream);
-            !isGood(result))
+                api.Send(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream))
           return result;
       for (const Piece &piece : received)
         if (auto result =
-                api.Recv(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream);
-            !isGood(result))
+                api.Recv(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream))
           return result;
       return nccl::Result(nccl::success);
     });
@@ -111,8 +129,7 @@ public:
       for (const Piece &tensor : tensors)
         if (auto result = api.AllReduce(
                 pointer(tensor), pointer(tensor), size_t(tensor.bytes) / sizeOf(dtype),
-                dtype == DType::F64 ? nccl::Float64 : nccl::Float32, nccl::Sum, comm, stream);
-            !isGood(result))
+                dtype == DType::F64 ? nccl::Float64 : nccl::Float32, nccl::Sum, comm, stream))
           return result;
       return nccl::Result(nccl::success);
     });
@@ -123,7 +140,7 @@ public:
     nccl::Result state = nccl::success;
     if (comm)
       api.CommGetAsyncError(comm, &state);
-    return isGood(state) ? Status() : lost("NCCL", state);
+    return checked(state, "NCCL");
   }
 
   void abort() override {
@@ -137,65 +154,97 @@ private:
   int rank() const { return ranks ? ranks->rank() : 0; }
   int world() const { return ranks ? ranks->world() : 1; }
   Status failure() const { return ranks ? ranks->failure() : Status(); }
-  static void *pointer(const Piece &piece) { return reinterpret_cast<void *>(piece.address); }
-  static bool isGood(nccl::Result result) {
-    return result == nccl::success || result == nccl::inProgress;
+  std::chrono::milliseconds limit() const {
+    return ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
   }
+  static void *pointer(const Piece &piece) { return reinterpret_cast<void *>(piece.address); }
 
-  Status lost(const std::string &what, nccl::Result result) const {
+  Status checked(nccl::Result result, const std::string &what) const {
+    if (result == nccl::success)
+      return {};
     const char *text = api.GetErrorString(result), *more = api.GetLastError(comm);
     return fail(Code::RankLost, what, ": ", std::string(text ? text : "unknown error"),
                 more && *more ? "; " : "", std::string(more ? more : ""));
   }
-  Status checked(nccl::Result result, const std::string &what) const {
-    return isGood(result) ? Status() : lost(what, result);
+
+  /// `body(Errand &)` on a thread, with the context current.
+  template <typename Body> void run(std::shared_ptr<Errand> errand, const Body &body) {
+    std::thread([errand = std::move(errand), body, &driver = context.driver(),
+                 handle = context.get()] {
+      CurrentContext current(driver, handle);
+      body(*errand);
+      errand->isDone.store(true);
+    }).detach();
   }
 
-  /// Waits until the library has done what a call of it began: only then may anything else come to
-  /// the stream.
-  Status settle(nccl::Result result, const std::string &what) {
-    const Clock::time_point began = Clock::now();
-    const auto limit = ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
-    for (int turn = 0; result == nccl::inProgress; ++turn) {
-      if (Status status = failure(); !status.ok()) {
-        isLost = true;
-        return status;
-      }
-      if (Clock::now() - began > limit) {
-        isLost = true;
-        return fail(Code::RankLost, what, ": the others have not come within ",
-                    limit.count() / 1000, " s");
-      }
-      if (turn > 100)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      if (nccl::Result asked = api.CommGetAsyncError(comm, &result); asked != nccl::success)
-        result = asked;
+  Status await(const Errand &errand, std::chrono::milliseconds most) const {
+    for (const Clock::time_point began = Clock::now(); !errand.isDone.load();) {
+      TRAINRT_TRY(failure());
+      if (Clock::now() - began > most)
+        return fail(Code::RankLost, "the others have not come within ", most.count() / 1000, " s");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return checked(result, what);
+    return {};
+  }
+
+  /// A few bytes to and from every rank: what later calls use exists then.
+  static Status connect(const nccl::Api &api, const Driver &driver, Errand &errand, int rank,
+                        int world, bool vendorSums) {
+    constexpr size_t bytes = 256;
+    CUdeviceptr memory = 0;
+    CUstream stream = nullptr;
+    const char *what = "cannot get memory to connect the ranks' GPUs";
+    TRAINRT_TRY(driver.check(driver.cuMemAlloc(&memory, 2 * bytes * size_t(world)), what));
+    Status status = driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what);
+    auto at = [&](int slot) {
+      return reinterpret_cast<void *>(memory + bytes * DeviceAddress(slot));
+    };
+    nccl::Result &result = errand.result;
+    if (status.ok()) {
+      api.GroupStart();
+      for (int other = 0; other < world; ++other) {
+        if (other == rank)
+          continue;
+        if (result == nccl::success)
+          result = api.Send(at(other), bytes, nccl::Int8, other, errand.comm, stream);
+        if (result == nccl::success)
+          result = api.Recv(at(world + other), bytes, nccl::Int8, other, errand.comm, stream);
+      }
+      if (vendorSums && result == nccl::success)
+        result = api.AllReduce(at(rank), at(rank), bytes / 4, nccl::Float32, nccl::Sum, errand.comm,
+                               stream);
+      const nccl::Result ended = api.GroupEnd();
+      result = result == nccl::success ? ended : result;
+      status = driver.check(driver.cuStreamSynchronize(stream), "cannot connect the ranks' GPUs");
+      driver.cuStreamDestroy(stream);
+    }
+    driver.cuMemFree(memory);
+    return status;
   }
 
   template <typename Body> Status group(const Body &body) {
+    TRAINRT_TRY(failure());
     if (!comm)
       return Status(Code::RankLost, "the connection of the GPUs has been given up");
-    TRAINRT_TRY(failure());
     TRAINRT_TRY(checked(api.GroupStart(), "NCCL"));
     // The group is ended whatever is in it: it is the thread's.
     const nccl::Result inside = body(), ended = api.GroupEnd();
-    return settle(isGood(inside) ? ended : inside, "NCCL");
+    return checked(inside == nccl::success ? ended : inside, "NCCL");
   }
 
   const nccl::Api api;
+  const Context &context;
   Communicator *const ranks;
   nccl::Comm comm = nullptr;
-  bool isLost = false; ///< the run, not this rank's GPU
 };
 
 } // namespace
 
-Status createNcclRanks(Communicator *ranks, std::unique_ptr<DeviceRanks> &result) {
+Status createNcclRanks(const Context &context, Communicator *ranks,
+                       std::unique_ptr<DeviceRanks> &result) {
   nccl::Api api;
   TRAINRT_TRY(loadNccl(api));
-  auto made = std::make_unique<NcclRanks>(api, ranks);
+  auto made = std::make_unique<NcclRanks>(api, context, ranks);
   Status status = made->start();
   if (!status.ok())
     made->abort();

@@ -4,6 +4,7 @@
 // added up is staged.
 
 #include "device/cuda/ranks/rank_exchange.h"
+#include "device/cuda/device.h"
 #include "device/cuda/kernels/embedded_kernels.h"
 
 #include <algorithm>
@@ -12,8 +13,6 @@
 namespace trainrt::cuda {
 
 namespace {
-/// Of what is added up at a time, of all ranks together.
-constexpr int64_t blockBytes = int64_t(32) << 20;
 constexpr const char *sumsName = "rank_sums";
 constexpr unsigned threads = 256, mostBlocks = 2048;
 } // namespace
@@ -23,7 +22,7 @@ Status RankExchange::open(const Context &context, Communicator *ranks,
   std::unique_ptr<RankExchange> made(new RankExchange(context.driver(), ranks));
   TRAINRT_TRY(made->loadSums());
   TRAINRT_TRY(ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, made->carrier)
-                                             : createNcclRanks(ranks, made->carrier));
+                                             : createNcclRanks(context, ranks, made->carrier));
   exchange = std::move(made);
   return {};
 }
@@ -46,9 +45,12 @@ Status RankExchange::loadSums() {
   return driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what);
 }
 
+int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world) {
+  return RankParts(elements, world).stagingBytes(int64_t(sizeOf(dtype)));
+}
+
 int64_t RankExchange::stagingBytes(DType dtype, std::span<const int64_t> elements) const {
-  const int64_t size = int64_t(sizeOf(dtype));
-  return RankParts(elements, world()).block(blockBytes, size) * size * world();
+  return cuda::stagingBytes(dtype, elements, world());
 }
 
 std::chrono::milliseconds RankExchange::limit() const {
@@ -56,67 +58,95 @@ std::chrono::milliseconds RankExchange::limit() const {
 }
 
 void RankExchange::abort(const Status &why) {
+  gathering = {};
   carrier->abort();
   if (ranks)
     ranks->abort(why);
 }
 
 /// Where a rank fails, the others wait for it: they are told.
-Status RankExchange::allReduce(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
-  Status status = ranks && ranks->wantsVendorSums() ? addByVendor(dtype, tensors, stream)
-                                                    : addInOrder(dtype, tensors, stream);
+Status RankExchange::allReduce(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                               CUstream stream) {
+  Status status;
+  if (ranks && ranks->wantsVendorSums()) {
+    status = addByVendor(dtype, tensors, stream);
+    if (status.ok())
+      status = record(done, stream);
+  } else {
+    status = addInOrder(dtype, tensors, done, stream);
+  }
   if (!status.ok())
     abort(status);
   return status;
 }
 
-/// The sum of an element is made by one rank only, from zero over the ranks from 0 on, and copied
-/// to the others: all ranks end with the same bits. What lies behind a tensor's end is added up,
-/// too, and goes nowhere.
-Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
+/// The sums of the last block are still to be sent.
+Status RankExchange::finish(CUstream stream) {
+  if (!gathering.done)
+    return {};
+  Status status = carrier->exchange(gathering.sent, gathering.received, stream);
+  if (status.ok())
+    status = record(*gathering.done, stream);
+  gathering = {};
+  if (!status.ok())
+    abort(status);
+  return status;
+}
+
+Status RankExchange::record(const Event &event, CUstream stream) const {
+  return driver.check(driver.cuEventRecord(event.get(), stream), "cannot record an event");
+}
+
+/// The sum of an element is made by one rank only, from zero over the ranks from 0 on, and sent to
+/// the others together with the pieces of the next block: all ranks end with the same bits. Blocks
+/// take the two halves of the staging in turn, as the sums of one leave while pieces of the next
+/// come. What lies behind a tensor's end is added up, too, and goes nowhere.
+Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                                CUstream stream) {
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
   const int64_t size = int64_t(sizeOf(dtype));
   std::vector<int64_t> elements;
   for (const Tensor &tensor : tensors)
     elements.push_back(tensor.elements);
   const RankParts parts(elements, world());
-  // 0 where there is nothing to add: then the loop makes no turn.
-  const int64_t block = parts.block(blockBytes, size);
-  std::vector<DeviceRanks::Piece> out, in;
+  const int64_t block = parts.block(size);
   for (int64_t begin = 0; begin < parts.size(); begin += block) {
     int64_t count = std::min(block, parts.size() - begin), stride = block, all = world();
-    out.clear();
-    in.clear();
+    DeviceAddress half = staging + DeviceAddress(turn) * DeviceAddress(stagingSize / 2);
+    turn ^= 1;
     // A rank's ranges in place, and those of this rank's part within a staged piece.
     auto inPlace = [&](int which, std::vector<DeviceRanks::Piece> &to) {
       parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
-        to.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
-                      range.there * size});
+        if (range.there)
+          to.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
+                        range.there * size});
       });
     };
     auto staged = [&](int which, DeviceAddress piece, std::vector<DeviceRanks::Piece> &to) {
       parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
-        to.push_back({which, piece + DeviceAddress(range.begin * size), range.there * size});
+        if (range.there)
+          to.push_back({which, piece + DeviceAddress(range.begin * size), range.there * size});
       });
     };
     for (int which = 0; which < world(); ++which) {
-      inPlace(which, out);
-      staged(which, staging + DeviceAddress(which * block * size), in);
+      inPlace(which, gathering.sent);
+      staged(which, half + DeviceAddress(which * block * size), gathering.received);
     }
-    TRAINRT_TRY(exchange(out, in, stream));
-    void *parameters[] = {&staging, &stride, &count, &all};
+    TRAINRT_TRY(carrier->exchange(gathering.sent, gathering.received, stream));
+    if (gathering.done)
+      TRAINRT_TRY(record(*gathering.done, stream));
+    gathering = {};
+    void *parameters[] = {&half, &stride, &count, &all};
     const unsigned blocks =
         unsigned(std::min<int64_t>(mostBlocks, (count + threads - 1) / threads));
     TRAINRT_TRY(driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, 1, 1, threads,
                                                    1, 1, 0, stream, parameters, nullptr),
                              "cannot start the runtime's kernel for the sums over ranks"));
-    out.clear();
-    in.clear();
     for (int which = 0; which < world(); ++which) {
-      staged(which, staging, out);
-      inPlace(which, in);
+      staged(which, half, gathering.sent);
+      inPlace(which, gathering.received);
     }
-    TRAINRT_TRY(exchange(out, in, stream));
+    gathering.done = &done;
   }
   return {};
 }
@@ -127,26 +157,6 @@ Status RankExchange::addByVendor(DType dtype, std::span<const Tensor> tensors, C
     if (tensor.elements)
       pieces.push_back({rank(), tensor.address, tensor.elements * int64_t(sizeOf(dtype))});
   return carrier->addUp(dtype, pieces, stream);
-}
-
-Status RankExchange::exchange(std::vector<DeviceRanks::Piece> &sent,
-                              std::vector<DeviceRanks::Piece> &received, CUstream stream) {
-  auto isEmpty = [](const DeviceRanks::Piece &piece) { return piece.bytes == 0; };
-  auto isOwn = [&](const DeviceRanks::Piece &piece) { return piece.rank == rank(); };
-  std::erase_if(sent, isEmpty);
-  std::erase_if(received, isEmpty);
-  auto from = std::find_if(sent.begin(), sent.end(), isOwn);
-  for (const DeviceRanks::Piece &to : received)
-    if (isOwn(to)) {
-      assert(from != sent.end() && from->bytes == to.bytes && "as many are sent as received");
-      TRAINRT_TRY(driver.check(
-          driver.cuMemcpyDtoDAsync(to.address, from->address, size_t(to.bytes), stream),
-          "cannot copy a rank's own piece"));
-      from = std::find_if(std::next(from), sent.end(), isOwn);
-    }
-  std::erase_if(sent, isOwn);
-  std::erase_if(received, isOwn);
-  return carrier->exchange(sent, received, stream);
 }
 
 } // namespace trainrt::cuda

@@ -4,8 +4,8 @@
 #ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 #define TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 
-#include "comm/rank_parts.h"
 #include "device/cuda/ranks/device_ranks.h"
+#include "device/cuda/ranks/rank_parts.h"
 
 namespace trainrt::cuda {
 
@@ -25,14 +25,20 @@ public:
   RankExchange(const RankExchange &) = delete;
   RankExchange &operator=(const RankExchange &) = delete;
 
-  /// What `allReduce` needs beside the tensors: 32 MiB at most, or 1024 elements of each rank.
+  /// What `allReduce` needs beside the tensors: 64 MiB at most, or 2048 elements of each rank.
   int64_t stagingBytes(DType dtype, std::span<const int64_t> elements) const;
-  /// Where there are so many bytes, at least.
-  void stageAt(DeviceAddress address) { staging = address; }
+  /// Where that is, at least so much.
+  void stageAt(DeviceAddress address, int64_t bytes) {
+    staging = address;
+    stagingSize = bytes;
+  }
   /// Enqueues what makes each tensor, of f32 or f64, the sum of those of all ranks, the same on all
-  /// of them. All ranks call it, in the same order among such calls. Behind an error nothing more
-  /// is exchanged.
-  Status allReduce(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  /// of them; some of it with the next call, or with `finish`. `done` is recorded behind it. All
+  /// ranks call it, in the same order among such calls. Behind an error nothing more is exchanged.
+  Status allReduce(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                   CUstream stream);
+  /// The rest of what was begun, if there is any: before anything reads the tensors.
+  Status finish(CUstream stream);
   /// Why what is enqueued will never end; OK while it may.
   Status check() const { return carrier->check(); }
   /// Ends what is enqueued, and what the other ranks wait for.
@@ -44,16 +50,22 @@ private:
   int rank() const { return ranks ? ranks->rank() : 0; }
   int world() const { return ranks ? ranks->world() : 1; }
   Status loadSums();
-  Status addInOrder(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  Status addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                    CUstream stream);
   Status addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream);
-  /// Pieces for the rank itself are copied.
-  Status exchange(std::vector<DeviceRanks::Piece> &sent, std::vector<DeviceRanks::Piece> &received,
-                  CUstream stream);
+  Status record(const Event &event, CUstream stream) const;
 
   const Driver &driver;
   Communicator *const ranks;
   std::unique_ptr<DeviceRanks> carrier;
   DeviceAddress staging = 0;
+  int64_t stagingSize = 0;
+  unsigned turn = 0; ///< which half of it comes next
+  /// The sums of the last block, which leave with the next one's pieces.
+  struct {
+    std::vector<DeviceRanks::Piece> sent, received;
+    const Event *done = nullptr;
+  } gathering;
   CUmodule module = nullptr;
   CUfunction sums[2] = {}; ///< of f32, of f64
 };

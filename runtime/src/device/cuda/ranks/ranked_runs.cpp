@@ -38,16 +38,22 @@ Status CudaDevice::launchParts(const ExecutionPlan &plan, const Compiled &compil
     return {};
   const std::vector<Commands::Part> parts = compiled.commands.parts();
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (graphs[i])
+    if (graphs[i]) {
       TRAINRT_TRY(driver.check(driver.cuGraphLaunch(graphs[i], runs), "cannot launch its graph"));
-    else
-      TRAINRT_TRY(atExchange(compiled.commands.enqueue(parts[i].begin, runs), *plan.function,
-                             compiled.commands.command(parts[i].begin)));
+      continue;
+    }
+    const size_t item = parts[i].begin;
+    Status status = compiled.commands.enqueue(item, runs);
+    // Of several behind each other, each begins with what is left of the one before.
+    if (status.ok() && (i + 1 == parts.size() || !parts[i + 1].isCollective))
+      status = exchange->finish(runs);
+    TRAINRT_TRY(atExchange(status, *plan.function, compiled.commands.command(item)));
   }
   return {};
 }
 
 Status CudaDevice::awaitRanks(const ExecutionPlan &plan) {
+  TRAINRT_TRY(exchange->finish(runs));
   TRAINRT_TRY(driver.check(driver.cuEventRecord(ordered.get(), runs), "cannot record an event"));
   return awaitRanks(ordered, plan);
 }

@@ -28,8 +28,7 @@ public:
     // An error here is told when the ranks meet again: until then the others wait.
     Status copied;
     for (int from = 0; from < ranks.world() && copied.ok(); ++from)
-      if (from != ranks.rank())
-        copied = copyFrom(from, *tables[size_t(from)], received, stream);
+      copied = copyFrom(from, *tables[size_t(from)], received, stream);
     if (copied.ok())
       copied = record(mine.copied, stream);
     if (!copied.ok())

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How a bucket of tensors is dealt out to ranks: rank r has the r-th of equal parts of each, behind
-// each other. Whatever carries the pieces, these are the same.
-#ifndef TRAINRT_COMM_RANK_PARTS_H
-#define TRAINRT_COMM_RANK_PARTS_H
+// each other.
+#ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
+#define TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace trainrt {
+namespace trainrt::cuda {
 
 class RankParts {
 public:
-  /// Of what travels at a time, to all ranks together, and of what goes to one of them, however
-  /// many there are.
-  static constexpr int64_t fewestElements = 1024;
+  /// Of what is added up at a time: bytes of all ranks together, and elements of each of them,
+  /// however many there are.
+  static constexpr int64_t blockBytes = int64_t(32) << 20, fewestElements = 1024;
 
   /// Elements of each tensor.
   RankParts(std::span<const int64_t> tensors, int world)
@@ -28,9 +28,13 @@ public:
 
   /// Elements of one part.
   int64_t size() const { return total; }
-  /// Elements of a part that travel at a time, where blocks of all ranks have so many bytes.
-  int64_t block(int64_t bytes, int64_t elementBytes) const {
-    return std::min(total, std::max(fewestElements, bytes / (elementBytes * world)));
+  /// Elements of a part that are added up at a time.
+  int64_t block(int64_t elementBytes) const {
+    return std::min(total, std::max(fewestElements, blockBytes / (elementBytes * world)));
+  }
+  /// Of two blocks of all ranks, each with whole lines of memory.
+  int64_t stagingBytes(int64_t elementBytes) const {
+    return 2 * ((block(elementBytes) * elementBytes * world + 255) / 256 * 256);
   }
 
   struct Range {
@@ -62,6 +66,6 @@ private:
   int64_t total = 0;
 };
 
-} // namespace trainrt
+} // namespace trainrt::cuda
 
-#endif // TRAINRT_COMM_RANK_PARTS_H
+#endif // TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
