@@ -36,6 +36,7 @@ struct Kernel {
   void (*run)(const uint64_t *parameters, unsigned blocks, unsigned threads);
   std::string name;
   size_t parameters = 0;
+  size_t words = 1; ///< of each
 };
 
 /// Where it is `ready`, or always, it may `run`.
@@ -474,13 +475,18 @@ EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent e
 
 /// Stands for the module of the sums over ranks.
 static int rankSums;
+static constexpr size_t rankSumsWords = sizeof(RankSumsArguments) / 8;
+/// Their parameter is a structure; the grid's second extent comes behind it.
 template <typename T>
 static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threads) {
-  auto number = [&](int i) { return int64_t(parameters[i]); };
+  RankSumsArguments args;
+  std::memcpy(&args, parameters, sizeof args);
   const int64_t all = int64_t(blocks) * threads;
-  for (int64_t thread = all; thread-- > 0;)
-    device::addRanks(reinterpret_cast<T *>(parameters[0]), number(1), number(2), number(3), thread,
-                     all);
+  for (uint64_t row = parameters[rankSumsWords]; row-- > 0;)
+    for (int64_t thread = all; thread-- > 0;)
+      device::addRanks(reinterpret_cast<T *>(args.pieces), args.stride, args.world, args.rank,
+                       reinterpret_cast<T *>(args.ranges[row].own), args.ranges[row].begin,
+                       args.ranges[row].elements, thread, all);
 }
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
@@ -509,7 +515,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   std::lock_guard lock(driverMutex);
   if (module == reinterpret_cast<CUmodule>(&rankSums)) {
     auto *run = std::strstr(name, "f64") ? &addRanks<double> : &addRanks<float>;
-    kernels.push_back({run, name, 4});
+    kernels.push_back({run, name, 1, rankSumsWords});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }
@@ -527,15 +533,18 @@ EXPORT CUresult cuFuncGetAttribute(int *value, int, CUfunction) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) { return CUDA_SUCCESS; }
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, unsigned,
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, unsigned,
                                unsigned blockX, unsigned, unsigned, unsigned, CUstream stream,
                                void **parameters, void **) {
   std::lock_guard lock(driverMutex);
   ++state.launches;
   const Kernel *kernel = reinterpret_cast<const Kernel *>(function);
   std::vector<uint64_t> values;
-  for (size_t i = 0; i < kernel->parameters; ++i)
-    values.push_back(*static_cast<const uint64_t *>(parameters[i]));
+  for (size_t i = 0; i < kernel->parameters; ++i) {
+    const auto *words = static_cast<const uint64_t *>(parameters[i]);
+    values.insert(values.end(), words, words + kernel->words);
+  }
+  values.push_back(gridY);
   enqueue(stream, {[=] {
             if (state.faultingKernel && kernel->name == state.faultingKernel)
               sticky = illegalAddress;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of the sums over ranks; parameters are all of eight bytes.
+// Kernels of the sums over ranks: blocks have a range for each of the grid's rows.
 
 #include "device/cuda/kernels/rank_sums.h"
 
 #define TRAINRT_RANK_SUMS(name, type)                                                              \
-  extern "C" __attribute__((global)) void name(type *pieces, int64_t stride, int64_t count,        \
-                                               int64_t world) {                                    \
+  extern "C" __attribute__((global)) void name(const trainrt::cuda::RankSumsArguments args) {      \
     const int64_t threads = __nvvm_read_ptx_sreg_ntid_x();                                         \
-    trainrt::cuda::device::addRanks(pieces, stride, count, world,                                  \
-                                    __nvvm_read_ptx_sreg_ctaid_x() * threads +                     \
-                                        __nvvm_read_ptx_sreg_tid_x(),                              \
-                                    __nvvm_read_ptx_sreg_nctaid_x() * threads);                    \
+    const auto &range = args.ranges[__nvvm_read_ptx_sreg_ctaid_y()];                               \
+    trainrt::cuda::device::addRanks(                                                               \
+        reinterpret_cast<type *>(args.pieces), args.stride, args.world, args.rank,                 \
+        reinterpret_cast<type *>(range.own), range.begin, range.elements,                          \
+        __nvvm_read_ptx_sreg_ctaid_x() * threads + __nvvm_read_ptx_sreg_tid_x(),                   \
+        __nvvm_read_ptx_sreg_nctaid_x() * threads);                                                \
   }
 TRAINRT_RANK_SUMS(trainrt_rank_sums_f32, float)
 TRAINRT_RANK_SUMS(trainrt_rank_sums_f64, double)

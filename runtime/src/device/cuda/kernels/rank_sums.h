@@ -6,21 +6,38 @@
 
 #include <stdint.h>
 
-namespace trainrt::cuda::device {
+namespace trainrt::cuda {
 
-/// Of `world` pieces, `stride` elements behind each other, the elements first, first + step, ...
-/// below `count`; the sums come over the first piece.
+/// What a launch adds up: this rank's elements lie where gradients do, in ranges; of each other
+/// rank there is a piece, `stride` elements behind that of the rank before. Sums go to both places,
+/// to the others' by way of the piece that would be this rank's own.
+struct RankSumsArguments {
+  static constexpr int mostRanges = 64;
+  uint64_t pieces;
+  int64_t stride;
+  int32_t world, rank;
+  struct Range {
+    uint64_t own;
+    int64_t begin, elements; ///< in the pieces
+  } ranges[mostRanges];
+};
+
+namespace device {
+
+/// Of one range the elements first, first + step, ...
 template <typename T>
-constexpr void addRanks(T *pieces, int64_t stride, int64_t count, int64_t world, int64_t first,
-                        int64_t step) {
-  for (int64_t i = first; i < count; i += step) {
+constexpr void addRanks(T *pieces, int64_t stride, int32_t world, int32_t rank, T *own,
+                        int64_t begin, int64_t elements, int64_t first, int64_t step) {
+  for (int64_t i = first; i < elements; i += step) {
     T sum = 0;
-    for (int64_t rank = 0; rank < world; ++rank)
-      sum += pieces[rank * stride + i];
-    pieces[i] = sum;
+    for (int32_t other = 0; other < world; ++other)
+      sum += other == rank ? own[i] : pieces[other * stride + begin + i];
+    own[i] = sum;
+    pieces[rank * stride + begin + i] = sum;
   }
 }
 
-} // namespace trainrt::cuda::device
+} // namespace device
+} // namespace trainrt::cuda
 
 #endif // TRAINRT_DEVICE_CUDA_KERNELS_RANK_SUMS_H

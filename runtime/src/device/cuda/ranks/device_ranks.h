@@ -27,7 +27,7 @@ public:
   // The context is current.
   /// Enqueues on `stream` what takes each piece of `sent` to its rank and fills each of `received`
   /// from its rank; of those between two ranks the first sent is the first received, and so on,
-  /// with equal bytes. A rank may send to itself. All ranks call it, in the same order
+  /// with equal bytes. None is for the rank itself. All ranks call it, in the same order
   /// among such calls. RankLost where one does not come.
   virtual Status exchange(std::span<const Piece> sent, std::span<const Piece> received,
                           CUstream stream) = 0;

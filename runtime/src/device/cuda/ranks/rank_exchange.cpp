@@ -100,7 +100,7 @@ Status RankExchange::record(const Event &event, CUstream stream) const {
 /// The sum of an element is made by one rank only, from zero over the ranks from 0 on, and sent to
 /// the others together with the pieces of the next block: all ranks end with the same bits. Blocks
 /// take the two halves of the staging in turn, as the sums of one leave while pieces of the next
-/// come. What lies behind a tensor's end is added up, too, and goes nowhere.
+/// come.
 Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
                                 CUstream stream) {
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
@@ -111,42 +111,62 @@ Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, co
   const RankParts parts(elements, world());
   const int64_t block = parts.block(size);
   for (int64_t begin = 0; begin < parts.size(); begin += block) {
-    int64_t count = std::min(block, parts.size() - begin), stride = block, all = world();
-    DeviceAddress half = staging + DeviceAddress(turn) * DeviceAddress(stagingSize / 2);
+    const int64_t count = std::min(block, parts.size() - begin);
+    const DeviceAddress half = staging + DeviceAddress(turn) * DeviceAddress(stagingSize / 2);
     turn ^= 1;
-    // A rank's ranges in place, and those of this rank's part within a staged piece.
-    auto inPlace = [&](int which, std::vector<DeviceRanks::Piece> &to) {
+    auto piece = [&](int which) { return half + DeviceAddress(which * block * size); };
+    // Each other rank's ranges in place, and those of this rank's part within a staged piece.
+    auto pair = [&](int which, auto &inPlace, DeviceAddress stagedAt, auto &staged) {
       parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
         if (range.there)
-          to.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
-                        range.there * size});
+          inPlace.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
+                             range.there * size});
       });
-    };
-    auto staged = [&](int which, DeviceAddress piece, std::vector<DeviceRanks::Piece> &to) {
       parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
         if (range.there)
-          to.push_back({which, piece + DeviceAddress(range.begin * size), range.there * size});
+          staged.push_back(
+              {which, stagedAt + DeviceAddress(range.begin * size), range.there * size});
       });
     };
-    for (int which = 0; which < world(); ++which) {
-      inPlace(which, gathering.sent);
-      staged(which, half + DeviceAddress(which * block * size), gathering.received);
-    }
+    for (int which = 0; which < world(); ++which)
+      if (which != rank())
+        pair(which, gathering.sent, piece(which), gathering.received);
     TRAINRT_TRY(carrier->exchange(gathering.sent, gathering.received, stream));
     if (gathering.done)
       TRAINRT_TRY(record(*gathering.done, stream));
     gathering = {};
-    void *parameters[] = {&half, &stride, &count, &all};
-    const unsigned blocks =
-        unsigned(std::min<int64_t>(mostBlocks, (count + threads - 1) / threads));
-    TRAINRT_TRY(driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, 1, 1, threads,
-                                                   1, 1, 0, stream, parameters, nullptr),
-                             "cannot start the runtime's kernel for the sums over ranks"));
-    for (int which = 0; which < world(); ++which) {
-      staged(which, half, gathering.sent);
-      inPlace(which, gathering.received);
-    }
+    RankSumsArguments arguments{half, block, world(), rank(), {}};
+    std::vector<RankSumsArguments::Range> ranges;
+    parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
+      if (range.there)
+        ranges.push_back({tensors[range.tensor].address + DeviceAddress(range.at * size),
+                          range.begin, range.there});
+    });
+    TRAINRT_TRY(launchSums(dtype, arguments, ranges, stream));
+    for (int which = 0; which < world(); ++which)
+      if (which != rank())
+        pair(which, gathering.received, piece(rank()), gathering.sent);
     gathering.done = &done;
+  }
+  return {};
+}
+
+Status RankExchange::launchSums(DType dtype, RankSumsArguments arguments,
+                                std::span<const RankSumsArguments::Range> ranges, CUstream stream) {
+  while (!ranges.empty()) {
+    const auto some =
+        ranges.first(std::min<size_t>(ranges.size(), size_t(RankSumsArguments::mostRanges)));
+    ranges = ranges.subspan(some.size());
+    std::copy(some.begin(), some.end(), arguments.ranges);
+    int64_t most = 0;
+    for (const RankSumsArguments::Range &range : some)
+      most = std::max(most, range.elements);
+    const auto blocks = unsigned(std::min<int64_t>(mostBlocks, (most + threads - 1) / threads));
+    void *parameters[] = {&arguments};
+    TRAINRT_TRY(
+        driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, unsigned(some.size()),
+                                           1, threads, 1, 1, 0, stream, parameters, nullptr),
+                     "cannot start the runtime's kernel for the sums over ranks"));
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 #define TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 
+#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/rank_parts.h"
 
@@ -52,6 +53,8 @@ private:
   Status loadSums();
   Status addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
                     CUstream stream);
+  Status launchSums(DType dtype, RankSumsArguments arguments,
+                    std::span<const RankSumsArguments::Range> ranges, CUstream stream);
   Status addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream);
   Status record(const Event &event, CUstream stream) const;
 
