@@ -310,10 +310,10 @@ typedef struct trainrt_symbol_value {
 } trainrt_symbol_value;
 
 /* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation
- * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max) or counts, which are
- * then as large as their inputs; since 1.2, one that is given is of batches that the quicker
- * variants of functions can compute; since 1.5, "world" of a package for several ranks is how many
- * of them train, 1 without it. INVALID_ARGUMENT names a missing or illegal symbol value. */
+ * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max), "world" (since 1.5),
+ * which is 1 then: how many ranks train, or counts, then as large as their inputs; one that is
+ * given is of the quicker variants' batches. INVALID_ARGUMENT names a missing or illegal symbol
+ * value. */
 TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package,
                                                   const trainrt_symbol_value *symbols,
                                                   size_t symbol_count, uint32_t micro_batches,
