@@ -459,8 +459,7 @@ typedef struct trainrt_session_options {
   void *memory_user;
   /* since 1.4: this many ranks train together within the session, each with a thread and memory of
      its own, as processes would, and with the same bits: `trainrt_step` shares its micro-batches
-     out to them, the first ones to rank 0. For packages of `trainc --distribute`. 0: there is one
-   */
+     out to them, the first ones to rank 0. For packages of `trainc --distribute`. 0: none */
   int32_t emulate_world;
   /* since 1.4: the session is one rank of these processes, see ranks.h, which must outlive it; not
      together with `emulate_world`. NULL: it is alone */
