@@ -109,12 +109,15 @@ void ControlPlane::take(const Message &message) {
   if ((word == Word::Lost || word == Word::Refuse) && message.texts.size() == 1)
     return lose(message.texts[0]);
   std::lock_guard lock(mutex);
-  if (word == Word::Ready)
+  if (word == Word::Ready) {
     ready = true;
-  else if (word == Word::Value && message.texts.size() == 2)
+    if (message.texts.size() == 1)
+      own = message.texts[0];
+  } else if (word == Word::Value && message.texts.size() == 2) {
     values[message.texts[0]] = message.texts[1];
-  else if (word == Word::Gather && message.texts.size() == 1)
+  } else if (word == Word::Gather && message.texts.size() == 1) {
     gathered = message.texts[0];
+  }
   changed.notify_all();
 }
 

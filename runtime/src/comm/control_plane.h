@@ -48,7 +48,7 @@ private:
 
   std::unique_ptr<Coordinator> coordinator;
   MessageSocket socket;
-  std::string own;
+  std::string own; ///< from `ready` on it stays
   std::mutex sending;
   mutable std::mutex mutex;
   std::condition_variable changed;

@@ -176,10 +176,17 @@ bool Coordinator::join(Peer &peer, const Message &message) {
   // From here on its silence and its end are losses.
   peer.rank = rank;
   peer.place = message.texts[2];
+  if (const std::string own = localAddress(peer.socket.fd()); reached.empty() || !isLoopback(own))
+    reached = own;
   if (std::count_if(peers.begin(), peers.end(),
                     [](const auto &known) { return known->rank >= 0; }) == world) {
     ready = true;
-    tellAll(say(Word::Ready));
+    // A name may lead to the machine itself there, and to its address elsewhere.
+    for (const auto &other : peers)
+      if (other->rank >= 0 && !other->gone)
+        other->socket.send(isLoopback(localAddress(other->socket.fd()))
+                               ? say(Word::Ready, {reached})
+                               : say(Word::Ready));
   }
   return true;
 }

@@ -17,7 +17,7 @@ namespace trainrt {
 /// What is said between a rank and the coordinator.
 enum class Word : uint32_t {
   Join,   ///< rank, world, where it runs
-  Ready,  ///< all are there
+  Ready,  ///< all are there; for one on rank 0's machine, by which address others reach that
   Refuse, ///< why
   Set,    ///< key, value
   Get,    ///< key
@@ -90,6 +90,8 @@ private:
   /// What the ranks have told of what all of them tell, by rank, and since when one waits.
   std::map<int, std::string> gathered;
   Clock::time_point gathering;
+  std::string
+      reached; ///< the address by which a rank has come, from another machine if there is one
   bool ready = false, lost = false;
   std::atomic<bool> stopped{false};
   Clock::time_point stopping;

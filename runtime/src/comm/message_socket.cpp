@@ -252,6 +252,10 @@ std::string localAddress(int fd) {
   return name.starts_with("::ffff:") ? name.substr(7) : name;
 }
 
+bool isLoopback(const std::string &address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
 std::string hostName() {
   char text[HOST_NAME_MAX + 1] = "";
   ::gethostname(text, sizeof text - 1);

@@ -75,6 +75,8 @@ Status listenAt(int port, Socket &socket);
 Status connectTo(const Endpoint &endpoint, std::chrono::milliseconds limit, Socket &socket);
 /// The address that a connection leaves this machine by.
 std::string localAddress(int fd);
+/// Whether an address leads to the machine itself.
+bool isLoopback(const std::string &address);
 /// This machine's name, for people.
 std::string hostName();
 

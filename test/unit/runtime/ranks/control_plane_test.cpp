@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -63,6 +66,36 @@ TEST(ControlPlane, CarriesValues) {
   EXPECT_EQ(value, bytes);
   EXPECT_TRUE(planes[0]->get("key", value).ok());
   leave(planes);
+}
+
+/// Rank 0 calls itself by a name that leads to the machine itself, rank 1 by one that it has for
+/// others, too: by that it reaches both.
+TEST(ControlPlane, AddressesAreThoseThatOthersReach) {
+  ifaddrs *all = nullptr;
+  ASSERT_EQ(::getifaddrs(&all), 0);
+  std::string address;
+  for (ifaddrs *at = all; at; at = at->ifa_next) {
+    char text[NI_MAXHOST] = "";
+    if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
+        ::getnameinfo(at->ifa_addr, sizeof(sockaddr_in), text, sizeof text, nullptr, 0,
+                      NI_NUMERICHOST) == 0 &&
+        !isLoopback(text))
+      address = text;
+  }
+  ::freeifaddrs(all);
+  if (address.empty())
+    GTEST_SKIP() << "this machine has no address for others";
+  int port = 0;
+  Socket socket = listening(port);
+  std::unique_ptr<ControlPlane> planes[2];
+  std::thread other([&] {
+    EXPECT_TRUE(ControlPlane::join(1, 2, {address, port}, Socket(), {}, planes[1]).ok());
+  });
+  EXPECT_TRUE(ControlPlane::join(0, 2, {"127.0.0.1", port}, std::move(socket), {}, planes[0]).ok());
+  other.join();
+  EXPECT_EQ(planes[0]->address(), address);
+  EXPECT_EQ(planes[1]->address(), address);
+  planes[1].reset();
 }
 
 TEST(ControlPlane, ValuesThatNobodySets) {
