@@ -6,6 +6,8 @@
 #include "dialects/Plan/CommandDetail.h"
 #include "dialects/Plan/TableBuilder.h"
 #include "dialects/Train/Collectives/Collectives.h"
+#include "format/memory/all_reduce_work.h"
+#include "format/memory/working_memory.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -33,6 +35,23 @@ LogicalResult CollectiveOp::verify() {
   if (!getElementType().isF32() && !getElementType().isF64())
     return emitOpError("expected tensors of f32 or f64, got ") << getElementType();
   return success();
+}
+
+/// Without a number for a size, what is left is wrong, and the caller knows.
+CommandCost CollectiveOp::getCommandCost(EvaluateReal value) {
+  const auto elements = llvm::map_to_vector(
+      getElements().getDims(), [&](DimAttr dim) { return std::max<int64_t>(0, value(dim)); });
+  const trainrt::AllReduceWork work(train::getElementBytes(getElementType()), elements,
+                                    std::max<int64_t>(1, value(train::getWorld(getContext()))));
+  CommandCost cost;
+  cost.sent = double(work.sent());
+  return cost;
+}
+
+void CollectiveOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
+  const SmallVector<int64_t> elements = evaluateAll(getElements(), value);
+  if (llvm::none_of(elements, [](int64_t count) { return count < 0; }))
+    memory.addAllReduce(train::getElementBytes(getElementType()), elements);
 }
 
 SmallVector<CommandSlot> CollectiveOp::getSlots() {

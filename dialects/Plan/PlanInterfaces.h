@@ -47,6 +47,8 @@ struct CommandCost {
   std::optional<double> bytes = std::nullopt;
   /// Goes over the link to the host, beside the other commands.
   bool isTransfer = false;
+  /// Of what all ranks do together: bytes that each sends to others.
+  std::optional<double> sent = std::nullopt;
 };
 
 struct CommandWorkspace {

@@ -2,6 +2,7 @@
 // Commands by what the model of a processor (ProcessorSpeed) takes for them.
 
 #include "trainc/Analysis/CommandTime.h"
+#include "dialects/Train/Collectives/Collectives.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -19,8 +20,8 @@ public:
   double operator()(Operation *command) {
     const plan::CommandCost cost = cast<plan::PlanCommandOpInterface>(command).getCommandCost(
         [&](DimAttr dim) { return value(dim); });
-    // Copies over the link run beside the others; what they take is the link's matter.
-    if (cost.isTransfer)
+    // What goes over a link takes the link's time.
+    if (cost.isTransfer || cost.sent)
       return 0;
     // A command without arithmetic is limited by bytes alone: any speed has the same bandwidth.
     const ProcessorSpeed &speed = cost.flops ? speedOf(cost) : speeds.f32;
@@ -32,7 +33,10 @@ public:
 private:
   /// 0 where a size has no number; the whole estimate fails then.
   double value(DimAttr dim) {
-    FailureOr<int64_t> number = dim.evaluate(symbols);
+    FailureOr<int64_t> number = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
+      // No time here depends on it.
+      return name == train::kWorldSymbol ? 1 : symbols(name);
+    });
     isKnown &= succeeded(number);
     return succeeded(number) ? double(*number) : 0;
   }

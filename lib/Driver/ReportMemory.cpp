@@ -14,8 +14,11 @@ int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterfac
                          const CompileOptions &options, const Outputs &outputs, Log &log) {
   // The same for both, so that they compare.
   auto make = [&](ModuleOp module) {
-    MemoryReport report(module, interface, *options.target, options.accumulate,
+    MemoryReport report(module, interface, *options.target, options.accumulate, options.world,
                         options.embedWeights);
+    report.distributed = options.graph.distribution != Distribution::None;
+    report.link = {options.linkLatency.value_or(report.link.latency),
+                   options.linkBandwidth.value_or(report.link.bandwidth)};
     report.sizes = report.sizes.counted(options.density);
     report.density = options.density;
     return report;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The report as a page: a curve for each function, with the buffers behind its peak.
 
-#include "trainc/Report/MemoryReport.h"
+#include "trainc/Report/StepTime.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -67,6 +67,7 @@ public:
     out << "</p>\n";
     assert(report.step.target && "a report is for a target");
     printCategories();
+    printTime();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
     out << "</body></html>\n";
@@ -92,6 +93,24 @@ private:
       out << "<td class=\"f\">" << escape(category.formula) << "</td></tr>\n";
     }
     out << "</table>\n";
+  }
+
+  void printTime() {
+    const std::optional<StepTime> time = estimateStepTime(report);
+    if (!time)
+      return;
+    out << "<table><tr><th>time of a step of " << report.world
+        << " ranks</th><th class=\"n\">ms</th></tr>\n";
+    for (auto [name, seconds] : {std::pair("computation", time->computing),
+                                 {"exchange", time->exchanging},
+                                 {"hidden, of the exchange", time->hidden},
+                                 {"step", time->seconds()}})
+      out << "<tr><td>" << name << "</td><td class=\"n\">" << llvm::format("%.3f", seconds * 1e3)
+          << "</td></tr>\n";
+    out << "</table>\n<p>" << formatBytes(int64_t(time->sent))
+        << " from each rank to others; scaling efficiency "
+        << llvm::format("%.1f", time->efficiency() * 100) << " %; " << describeModel(report)
+        << "</p>\n";
   }
 
   /// Everything that is text is escaped here or by the caller.

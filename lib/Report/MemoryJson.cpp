@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The report for programs: docs/memory.md describes the keys. Bytes are numbers, never texts.
 
-#include "trainc/Report/MemoryReport.h"
+#include "trainc/Report/StepTime.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
@@ -82,6 +82,17 @@ void trainc::printMemoryJson(const MemoryReport &report, raw_ostream &out) {
   object["by_density"] = std::move(densities);
   if (report.baseline)
     object["without_recompute"] = categories(report.baseline->step, report.baseline->sizes);
+  if (std::optional<StepTime> time = estimateStepTime(report))
+    object["time"] = json::Object{{"world", report.world},
+                                  {"computing_seconds", time->computing},
+                                  {"exchange_seconds", time->exchanging},
+                                  {"hidden_seconds", time->hidden},
+                                  {"step_seconds", time->seconds()},
+                                  {"sent_bytes", int64_t(time->sent)},
+                                  {"exchanges", time->exchanges},
+                                  {"scaling_efficiency", time->efficiency()},
+                                  {"link_bytes_per_second", report.link.bandwidth},
+                                  {"link_latency_seconds", report.link.latency}};
   json::Array functions;
   for (const FunctionMemory &function : report.step.functions)
     functions.push_back(describe(function, report.sizes));

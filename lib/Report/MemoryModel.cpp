@@ -159,6 +159,7 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
       target->getWorkspace(lifetimes.commands, [&](DimAttr dim) { return value(dim); });
   numbers.workspace = workspace.bytes;
   numbers.workspaceOfOthers = workspace.perOtherThread;
+  numbers.staging = workspace.staging;
   return failure(value.failed);
 }
 
@@ -238,6 +239,7 @@ FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {
   Total total;
   // The largest of each part: functions run one after the other in the same memory.
   total.lasting = parameters + state + gradients;
+  int64_t staging = 0;
   for (auto [i, function] : llvm::enumerate(functions)) {
     FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
     if (failed(numbers))
@@ -251,7 +253,10 @@ FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {
     total.outputs = std::max(total.outputs, numbers->outputs);
     total.workspace = std::max(total.workspace, numbers->workspace + constants);
     total.workspaceOfOthers = std::max(total.workspaceOfOthers, numbers->workspaceOfOthers);
+    staging = std::max(staging, numbers->staging);
   }
+  // Another block of memory than that of kernels, whichever function it is for.
+  total.workspace += staging;
   return total;
 }
 

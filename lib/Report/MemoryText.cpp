@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The report as text.
 
-#include "trainc/Report/MemoryReport.h"
+#include "trainc/Report/StepTime.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -31,6 +31,7 @@ public:
       out << "  a number " << missing << "; formulas are in bytes\n";
     printCategories();
     printDensities();
+    printTime();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
     printLargest();
@@ -68,6 +69,26 @@ private:
       out << (density < 1 ? ", " : " ") << llvm::format("%.0f", density * 100)
           << " %: " << formatBytes(bytes);
     out << "\n";
+  }
+
+  /// Of packages for several ranks.
+  void printTime() {
+    const std::optional<StepTime> time = estimateStepTime(report);
+    if (!time)
+      return;
+    out << "\ntime of a step of " << report.world << (report.world == 1 ? " rank, " : " ranks, ")
+        << describeModel(report) << "\n";
+    auto duration = [&](StringRef name, double seconds) -> raw_ostream & {
+      return out << "  " << llvm::left_justify(name, 22) << llvm::format("%9.3f ms", seconds * 1e3);
+    };
+    duration("computation", time->computing) << "\n";
+    duration("exchange", time->exchanging)
+        << "  " << formatBytes(int64_t(time->sent)) << " from each rank to others, in "
+        << time->exchanges << (time->exchanges == 1 ? " exchange\n" : " exchanges\n");
+    duration("hidden", time->hidden) << "  of the exchange, behind computation\n";
+    duration("step", time->seconds()) << "\n";
+    out << "  " << llvm::left_justify("scaling efficiency", 22)
+        << llvm::format("%9.1f %%\n", time->efficiency() * 100);
   }
 
   void line(StringRef name, std::optional<int64_t> bytes, StringRef formula) {

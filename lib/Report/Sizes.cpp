@@ -2,6 +2,7 @@
 // Axes have values, counts follow from them.
 
 #include "trainc/Report/Sizes.h"
+#include "dialects/Train/Collectives/Collectives.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -28,6 +29,8 @@ std::optional<int64_t> Sizes::operator()(StringRef name) const {
   if (auto known = values.find(name); known != values.end())
     return known->second;
   SymbolOp symbol = find(name);
+  if (!symbol && name == kWorldSymbol)
+    return 1;
   return symbol && symbol.getDiffers() ? countOf(symbol) : std::nullopt;
 }
 
@@ -64,20 +67,29 @@ SmallVector<StringRef> Sizes::unbound() const {
   return names;
 }
 
-/// In the order of the module.
+/// In the order of the module, then what is a run's.
+SmallVector<StringRef> Sizes::named() const {
+  SmallVector<StringRef> names;
+  for (SymbolOp symbol : symbols)
+    if (values.count(symbol.getSymName()))
+      names.push_back(const_cast<SymbolOp &>(symbol).getSymName());
+  if (values.count(kWorldSymbol) && !llvm::is_contained(names, kWorldSymbol))
+    names.push_back(kWorldSymbol);
+  return names;
+}
+
 std::vector<std::pair<std::string, int64_t>> Sizes::known() const {
   std::vector<std::pair<std::string, int64_t>> list;
-  for (SymbolOp symbol : symbols)
-    if (auto it = values.find(symbol.getSymName()); it != values.end())
-      list.emplace_back(it->first().str(), it->second);
+  for (StringRef name : named())
+    list.emplace_back(name.str(), values.lookup(name));
   return list;
 }
 
 std::string Sizes::text(StringRef but) const {
   std::string text;
-  for (SymbolOp symbol : symbols)
-    if (auto it = values.find(symbol.getSymName()); it != values.end() && it->first() != but)
-      text += (text.empty() ? "" : ", ") + it->first().str() + " = " + std::to_string(it->second);
+  for (StringRef name : named())
+    if (name != but)
+      text += (text.empty() ? "" : ", ") + name.str() + " = " + std::to_string(values.lookup(name));
   // The share matters only if something is counted.
   if (share < 1 && llvm::any_of(symbols, [](SymbolOp symbol) { return symbol.getDiffers(); }))
     llvm::raw_string_ostream(text)

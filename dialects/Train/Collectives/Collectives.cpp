@@ -10,6 +10,10 @@ using namespace trainc::train;
 #define GET_OP_CLASSES
 #include "dialects/Train/TrainCollectives.cpp.inc"
 
+DimAttr trainc::train::getWorld(MLIRContext *context) {
+  return DimAttr::symbol(context, kWorldSymbol);
+}
+
 AxisMap trainc::train::detail::collectiveAxisMap(Operation *op) {
   AxisMap map;
   for (Value operand : op->getOperands())

@@ -19,6 +19,10 @@ llvm::LogicalResult evaluateAlone(llvm::ArrayRef<HostTensor> operands, const Sym
 #include "dialects/Train/TrainCollectives.h.inc"
 
 namespace trainc::train {
+/// How many ranks a run has: a symbol of every run, which no input tells.
+inline constexpr llvm::StringLiteral kWorldSymbol = "world";
+DimAttr getWorld(mlir::MLIRContext *context);
+
 /// The sums of these values over all ranks, which have one element type.
 llvm::SmallVector<mlir::Value> buildAllReduce(mlir::OpBuilder &builder, mlir::Location loc,
                                               mlir::ValueRange values);

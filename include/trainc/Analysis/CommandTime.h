@@ -9,8 +9,8 @@
 namespace trainc {
 
 /// Seconds of each command on a processor, one after the other. `bytes`: of `evaluateBytes` for the
-/// same symbols. What goes over the link to the host takes none: it runs beside the others. Fails
-/// as `evaluateBytes` does.
+/// same symbols. What goes over a link, to the host or to other ranks, takes none. Fails as
+/// `evaluateBytes` does.
 mlir::FailureOr<llvm::SmallVector<double, 0>> estimateSeconds(const FunctionLifetimes &lifetimes,
                                                               llvm::ArrayRef<int64_t> bytes,
                                                               SymbolLookup symbols,

@@ -4,6 +4,7 @@
 #ifndef TRAINC_REPORT_MEMORYMODEL_H
 #define TRAINC_REPORT_MEMORYMODEL_H
 
+#include "trainc/Analysis/CommandTime.h"
 #include "trainc/Analysis/Phases.h"
 #include "trainc/Report/Sizes.h"
 
@@ -23,10 +24,18 @@ public:
     int64_t inputs = 0, outputs = 0;
     /// Of kernels and library calls: with one thread, and what each other one adds.
     int64_t workspace = 0, workspaceOfOthers = 0;
-    int64_t host = 0; ///< pinned, for what is moved there
+    int64_t staging = 0; ///< beside the workspace: of what ranks exchange
+    int64_t host = 0;    ///< pinned, for what is moved there
   };
   /// Fails where a size has no value, or is too large for a number.
   mlir::FailureOr<Numbers> evaluate(const Sizes &sizes) const;
+  /// What it takes by the model of the target, one command behind the other.
+  struct Seconds {
+    double computing = 0, exchanging = 0;
+    double sent = 0; ///< bytes that a rank sends to others
+    int64_t exchanges = 0;
+  };
+  mlir::FailureOr<Seconds> estimate(const Sizes &sizes, const LinkSpeed &link) const;
   /// Only how large the arena is.
   mlir::FailureOr<ArenaPeak> evaluateArena(const Sizes &sizes) const;
 

@@ -9,13 +9,23 @@ namespace trainc {
 
 struct MemoryReport {
   MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
-               int64_t accumulate, bool embedded)
-      : step(module, interface, target, accumulate, embedded), sizes(module, interface),
-        batch(interface.batchSymbol) {}
+               int64_t accumulate, int64_t world, bool embedded)
+      // Ranks add up gradients before they exchange them, be it of one micro-batch.
+      : step(module, interface, target, std::max<int64_t>(accumulate, world > 1 ? 2 : 1), embedded),
+        sizes(module, interface), accumulate(accumulate), world(world), link(target.traits.link),
+        batch(interface.batchSymbol) {
+    if (world > 1)
+      sizes = sizes.with("world", world);
+  }
 
   std::string model;
   StepMemory step;
   Sizes sizes;
+  /// Micro-batches of a rank's step, and ranks; the link between these.
+  int64_t accumulate, world;
+  LinkSpeed link;
+  /// Whether there may be several ranks: then the report tells the time, too.
+  bool distributed = false;
   /// The share of elements that counts count, in `sizes`.
   double density = 1;
   /// The symbol of the batch; "" where it is fixed.

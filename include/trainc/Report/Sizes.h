@@ -11,7 +11,7 @@ namespace trainc {
 class Sizes {
 public:
   /// A symbol that is an axis has its largest value, if it has one; one that counts has that of all
-  /// elements of its input.
+  /// elements of its input. There is one rank.
   Sizes(mlir::ModuleOp module, const PackageInterface &interface);
 
   /// The value of a symbol, nothing where it has none.
@@ -45,6 +45,9 @@ private:
 
   const PackageInterface *interface;
   llvm::SmallVector<train::SymbolOp> symbols;
+  /// Names of those in `values`, in order.
+  llvm::SmallVector<llvm::StringRef> named() const;
+
   llvm::StringMap<int64_t> values;
   double share = 1;
 };

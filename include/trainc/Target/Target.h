@@ -81,6 +81,14 @@ struct ProcessorSpeeds {
   const ProcessorSpeed &of(Precision precision) const;
 };
 
+/// The link between ranks, as collectives use it: seconds until one begins, and bytes that a rank
+/// sends in a second, while it gets as many.
+struct LinkSpeed {
+  double latency, bandwidth;
+
+  double seconds(double sent) const { return latency + sent / bandwidth; }
+};
+
 struct TargetTraits {
   /// In --target, packages and reports: "cpu".
   llvm::StringRef name;
@@ -91,6 +99,7 @@ struct TargetTraits {
   MemoryTraits memory;
   ScheduleTraits schedule;
   ProcessorSpeeds speeds;
+  LinkSpeed link;
   /// Whether values can be of other types than the graph's: Precision but Precision::Graph.
   bool lowersPrecision = false;
   /// Whether there is a fused kernel for attention in 16-bit types.
@@ -117,6 +126,8 @@ struct KernelOptions {
 struct Workspace {
   /// With one thread of the host, and what each other one adds.
   int64_t bytes = 0, perOtherThread = 0;
+  /// Beside these, what ranks exchange through.
+  int64_t staging = 0;
 };
 
 class Target {

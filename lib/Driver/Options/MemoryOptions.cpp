@@ -48,6 +48,16 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
                "print how much memory a step will need, by category and over time; "
                "and write it to FILE: .json for programs, .html as a page, else text")
       ->type_name("[=FILE]");
+  add("--link-rate", linkRate, "F",
+      "--report with --dim world=N: GB/s that a rank sends to others, while it gets as much "
+      "(default: measured figures of the target)")
+      ->needs("--report")
+      ->check(number(/*zero=*/false));
+  add("--link-latency", linkLatency, "F",
+      "--report with --dim world=N: microseconds until an exchange between ranks begins (default: "
+      "the target's)")
+      ->needs("--report")
+      ->check(number(/*zero=*/true));
   add("--density", options.density, "F",
       "share of tokens that are not padding, and of rows that have a label, for which --report, "
       "--memory-budget and --offload have their numbers (default 1: all)")
@@ -62,6 +72,11 @@ void MemoryOptions::check() const {
 }
 
 void MemoryOptions::read() {
+  // GB are 10^9 bytes, as links are sold.
+  if (has("--link-rate"))
+    options.linkBandwidth = linkRate * 1e9;
+  if (has("--link-latency"))
+    options.linkLatency = linkLatency * 1e-6;
   options.offload.enabled = has("--offload");
   // Other options of it need it.
   if (!options.offload.enabled)

@@ -16,6 +16,7 @@ public:
   void read();
 
 private:
+  double linkRate = 0, linkLatency = 0;
   std::string offloadLimit;
 };
 

@@ -3,6 +3,7 @@
 
 #include "lib/Driver/Options/ModelOptions.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "lib/Driver/Options/OptionValues.h"
 
 using namespace trainc;
@@ -23,8 +24,14 @@ ModelOptions::ModelOptions(CLI::App &app, CompileOptions &options) : OptionGroup
 }
 
 void ModelOptions::read() {
-  for (const std::string &dim : dims)
-    options.legalize.dims.push_back(parseDim(dim));
+  for (const std::string &dim : dims) {
+    DimBound bound = parseDim(dim);
+    // A package for several ranks takes any number of them: it is the report's.
+    if (bound.name == train::kWorldSymbol && has("--distribute"))
+      options.world = *bound.max;
+    else
+      options.legalize.dims.push_back(std::move(bound));
+  }
   // The largest sizes are also what schedules are made for.
   for (const DimBound &dim : options.legalize.dims)
     if (dim.max)

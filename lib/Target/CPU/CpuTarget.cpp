@@ -3,6 +3,7 @@
 
 #include "lib/Target/CPU/CpuTarget.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "dialects/Train/Collectives/Collectives.h"
 #include "format/memory/arena_plan.h"
 #include "format/memory/working_memory.h"
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
@@ -17,6 +18,10 @@ static constexpr StringLiteral kLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// FLOPs and bytes a second of one such machine: only for comparing commands with each other.
 static constexpr ProcessorSpeed kSpeed{1e11, 2e10};
 
+/// Of processes of one machine, over Gloo's TCP: about what an all-reduce of 100 MB by two ranks
+/// reaches, sums included, where each has a core.
+static constexpr LinkSpeed kLink{2e-4, 1e9};
+
 static constexpr TargetTraits kTraits{
     .name = "cpu",
     .phrase = "the CPU",
@@ -24,6 +29,7 @@ static constexpr TargetTraits kTraits{
     .memory = {.alignment = trainrt::planAlignment},
     .schedule = {},
     .speeds = {kSpeed, kSpeed, kSpeed},
+    .link = kLink,
     .collectives = true,
 };
 
@@ -76,18 +82,21 @@ public:
   Workspace getWorkspace(ArrayRef<Operation *> commands,
                          plan::EvaluateInteger value) const override {
     // needs[0]: with one thread; the difference is what each further one adds.
-    int64_t kernels = 0, needs[2] = {};
+    int64_t kernels = 0, needs[2] = {}, staging = 0, world = 1;
+    if (!commands.empty())
+      world = value(train::getWorld(commands.front()->getContext()));
     for (Operation *command : commands)
       if (train::DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
         kernels = std::max(kernels, trainrt::padded(value(scratch), traits.memory.alignment));
     for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
       for (unsigned threads : {1, 2}) {
-        trainrt::WorkingMemory memory(tile, threads);
+        trainrt::WorkingMemory memory(tile, threads, world);
         for (Operation *command : commands)
           cast<plan::PlanCommandOpInterface>(command).addCpuWorkspace(value, memory);
-        needs[threads - 1] = std::max(needs[threads - 1], memory.bytes() + kernels * threads);
+        needs[threads - 1] = std::max(needs[threads - 1], memory.threadBytes() + kernels * threads);
+        staging = memory.stagingBytes();
       }
-    return {needs[0], needs[1] - needs[0]};
+    return {needs[0], needs[1] - needs[0], staging};
   }
 
   std::unique_ptr<codegen::KernelCodegen>

@@ -357,14 +357,14 @@ typedef int (*trainrt_progress)(void *user, int64_t done, int64_t total);
 /* Since 1.1: a command of one of the package's functions, which has run. */
 typedef struct trainrt_command {
   size_t size;
-  const char *function; /* "step", "micro", "update", "eval", "init" */
+  const char *function; /* "step", "micro", "update", "eval", "init"; "ranks": between these */
   size_t index;         /* within the function, as `trainc-translate --dump-package` numbers them */
   const char *name;     /* of the kernel; "gemm bf16 64x768x768" and the like for the others */
   const char *const *nodes; /* of the ONNX graph, that it computes */
   size_t node_count;
   double start_milliseconds; /* since the function began */
   double milliseconds;
-  uint64_t bytes; /* that it must move at least: its operands and results, each once */
+  uint64_t bytes, sent_bytes; /* that it must move at least, each once; to other ranks (1.4) */
 } trainrt_command;
 
 /* `command` is valid during the call only. */

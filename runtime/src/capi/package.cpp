@@ -300,14 +300,13 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       while (index < values.size() &&
              (!symbols[i].name || program.symbols[index].name != symbols[i].name))
         ++index;
-      // Of a package for ranks: how many there are.
-      if (index == values.size() && symbols[i].name &&
-          std::string_view(symbols[i].name) == "world" && !impl.manifest().distribute.empty()) {
+      // Of a run, not of its batches.
+      const bool isWorld = symbols[i].name && symbols[i].name == std::string("world") &&
+                           !impl.manifest().distribute.empty();
+      if (isWorld)
         world = symbols[i].value;
-        if (world < 1 || world > INT_MAX)
-          return fail(Code::InvalidArgument, "symbol 'world': ", world, " is no number of ranks");
+      if (index == values.size() && isWorld)
         continue;
-      }
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
                     shown(symbols[i].name ? symbols[i].name : "(NULL)"), "'");
@@ -333,9 +332,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
     }
     MemoryUse use;
-    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts));
-    if (micro_batches)
-      TRAINRT_TRY(addExchange(impl, values, int(world), use));
+    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts, world));
     return writeStruct(memoryOf(use), "memory", memory);
   });
 }

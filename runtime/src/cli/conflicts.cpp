@@ -151,6 +151,8 @@ std::string ofRanks(const Options &o) {
       if (excluded && (way != "--coordinator" || other != alone[0].second))
         return way + " and " + other + " exclude each other";
   }
+  if (o.dryRun && (o.data.empty() || o.tune))
+    return "--dry-run needs --data FILE to train on, and no --tune";
   if (o.maxRestarts && (!(o.ranks || o.gpus) || o.save.empty()))
     return "--max-restarts needs --ranks N or --gpus N, and --save DIR";
   if (o.gpus && o.given.count("--device"))

@@ -19,6 +19,7 @@
 #include "cli/train.h"
 #include "cli/tune.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -127,6 +128,7 @@ void Run::openData() {
     reading.extraArray = options.complexity;
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
                                      reading, *reporter);
+    data->setRanks(options.allRanks());
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
       reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
                         "are ignored");
@@ -265,9 +267,16 @@ void Run::perform() {
   if (training && options.keepBest)
     claimBest(options, session->get());
   planBatches();
-  if (training)
+  if (training && !options.dryRun)
     openLogs();
-  introduce(options, package, *session, data.get(), order.get(), *reporter);
+  const trainrt_memory plan =
+      introduce(options, package, *session, data.get(), order.get(), *reporter);
+  if (options.dryRun) {
+    // A person has been told.
+    if (options.json)
+      reporter->memory(plan);
+    return;
+  }
   if (options.tune) {
     tune(options, session->get(), *data, *reporter);
   } else if (training) {
@@ -290,10 +299,21 @@ int fail(int code, const std::string &message) {
   return code;
 }
 
+/// One of the ranks that there would be, without the others.
+void planOne(Options &options) {
+  options.share = std::max({int64_t(1), options.ranks, options.emulateWorld});
+  options.emulateWorld = 0;
+  options.save.clear();
+  options.keepBest.reset();
+}
+
 /// As one of the ranks that train together, if there are several.
 int runRank(Options options) {
-  const RankPlace place =
-      options.data.empty() || options.info || options.tune ? RankPlace() : findPlace(options);
+  const bool isAlone =
+      options.data.empty() || options.info || options.tune.has_value() || options.dryRun;
+  const RankPlace place = isAlone ? RankPlace() : findPlace(options);
+  if (options.dryRun)
+    planOne(options);
   // Outlives the run, and with it the session that exchanges by it.
   JoinedRanks joined;
   try {
@@ -330,7 +350,7 @@ int runMain(int argc, char **argv) {
       return parsed.exitCode;
     }
     // This process only starts the ranks: it opens neither package nor data.
-    if (parsed.options->ranks || parsed.options->gpus)
+    if ((parsed.options->ranks || parsed.options->gpus) && !parsed.options->dryRun)
       return launchRanks(*parsed.options);
     catchSignals();
     return runRank(std::move(*parsed.options));

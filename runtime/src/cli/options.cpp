@@ -393,6 +393,11 @@ void CommandLine::addLog() {
                "only describe the package: target, inputs, outputs, parameters; with --log-format "
                "json as one object")
       ->group(group);
+  app.add_flag(
+         "--dry-run", o.dryRun,
+         "end before the first step: checks package, data and options, and tells the memory of "
+         "a step, with --ranks N or --emulate-world N that of one of them; writes nothing")
+      ->group(group);
   density =
       numbered("--density{1}", 1,
                "every N steps, tell how much of the tokens and labels is real, and at the end "

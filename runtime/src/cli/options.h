@@ -73,6 +73,7 @@ struct Options {
   std::optional<double> tune; ///< seconds; writes `output`
 
   bool info = false;             ///< only describe the package
+  bool dryRun = false;           ///< end before the first step
   std::string verifyKey;         ///< public key that must have signed it
   bool requireSignature = false; ///< there must be such a key
   LogLevel logLevel = LogLevel::info;

@@ -693,9 +693,9 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package cannot keep gradients (" +
                                  (options.accumulate > 1 ? "--accumulate" : "--dump-gradients") +
                                  "): it has no separate update");
-  if (options.emulateWorld && !info.distribute)
+  if (options.allRanks() > 1 && !info.distribute)
     throw Failure(exitInput, package.path + ": the package is for one rank; compile it with "
-                                            "--distribute data for --emulate-world");
+                                            "--distribute data for several");
   if (options.accumulateBy == "tokens" && options.microBatches() > 1 && !info.loss_is_mean)
     throw Failure(exitInput, package.path +
                                  ": --accumulate-by tokens weights micro-batches by what their "
@@ -725,8 +725,9 @@ static std::string howWeighted(const std::string &by) {
   return by == "mean" ? "each counting the same" : "weighted by their " + by;
 }
 
-void introduce(const Options &options, const Package &package, const Session &session,
-               const Dataset *data, BatchOrder *order, Reporter &reporter) {
+trainrt_memory introduce(const Options &options, const Package &package, const Session &session,
+                         const Dataset *data, BatchOrder *order, Reporter &reporter) {
+  trainrt_memory plan = trainrt_memory_default();
   const trainrt_package_info &info = package.info;
   reporter.fact("package",
                 package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
@@ -752,10 +753,7 @@ void introduce(const Options &options, const Package &package, const Session &se
       reporter.fact("optimizer", std::string(info.optimizer) + ", learning rate " +
                                      shortest(options.lr.value_or(info.lr)) + ", " +
                                      options.schedule.text());
-    trainrt_memory plan = trainrt_memory_default();
     std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
-    if (info.distribute)
-      symbols.push_back({"world", options.share});
     ErrorSlot error;
     // Gradients that are kept need memory of their own, as they do for two micro-batches.
     uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;
@@ -770,6 +768,7 @@ void introduce(const Options &options, const Package &package, const Session &se
                         (plan.pinned ? "; pinned on the host " + byteSize(plan.pinned) : ""));
   }
   reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
+  return plan;
 }
 
 /// All that is given outlives the call. Empty: the run came to its end; else why it ended earlier,

@@ -19,9 +19,10 @@ std::string train(const Options &options, const Package &package, const Session 
                   const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
                   DensityLog *density, MemoryLog *memory, Reporter &reporter);
 
-/// Introduces package, data and memory plan to a person. `data` and `order` may be nullptr.
-void introduce(const Options &options, const Package &package, const Session &session,
-               const Dataset *data, BatchOrder *order, Reporter &reporter);
+/// Introduces package, data and memory plan to a person, and returns the plan, if there is data to
+/// train on. `data` and `order` may be nullptr.
+trainrt_memory introduce(const Options &options, const Package &package, const Session &session,
+                         const Dataset *data, BatchOrder *order, Reporter &reporter);
 
 /// Checks what can be checked before a session exists, which may take time. Throws Failure.
 void checkTrainable(const Options &options, const Package &package);

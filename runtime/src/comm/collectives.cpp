@@ -3,6 +3,7 @@
 // gets the sums.
 
 #include "comm/collectives.h"
+#include "format/memory/all_reduce_work.h"
 
 #include <algorithm>
 #include <cassert>
@@ -12,24 +13,14 @@ namespace trainrt {
 
 namespace {
 
-/// Of what travels at a time, to all ranks together.
-constexpr int64_t blockBytes = int64_t(4) << 20;
-/// Of what goes to one of them, however many there are.
-constexpr int64_t fewestElements = 1024;
-
 /// The tensors of a bucket, of which rank r has the r-th of equal parts of each, behind each other.
 /// The last parts may reach over the ends, where there are zeros.
 template <typename T> class Parts {
 public:
   Parts(std::span<const RankTensor> tensors, int world) : tensors(tensors) {
-    for (const RankTensor &tensor : tensors) {
+    for (const RankTensor &tensor : tensors)
       shards.push_back((tensor.elements + world - 1) / world);
-      total += shards.back();
-    }
   }
-
-  /// Elements of one part.
-  int64_t size() const { return total; }
 
   /// The elements [begin, begin + count) of a rank's part.
   void read(int rank, int64_t begin, int64_t count, T *to) const {
@@ -65,7 +56,6 @@ private:
 
   std::span<const RankTensor> tensors;
   std::vector<int64_t> shards;
-  int64_t total = 0;
 };
 
 /// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
@@ -76,19 +66,24 @@ private:
 template <typename T>
 Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
               std::vector<unsigned char> &staging) {
-  const Parts<T> parts(tensors, ranks.world());
   const size_t world = size_t(ranks.world());
-  // 0 where there is nothing to add: then the loop makes no turn.
-  const int64_t block =
-      std::min(parts.size(), std::max(fewestElements, blockBytes / int64_t(sizeof(T) * world)));
-  // A piece for each rank, a piece from each rank, and the sum.
-  staging.resize(std::max(staging.size(), size_t(block) * sizeof(T) * (2 * world + 1)));
+  std::vector<int64_t> elements;
+  for (const RankTensor &tensor : tensors)
+    elements.push_back(tensor.elements);
+  const AllReduceWork work(int64_t(sizeof(T)), elements, ranks.world());
+  const Parts<T> parts(tensors, ranks.world());
+  const int64_t block = work.block;
+  // A piece for each rank, a piece from each rank, and the sum; no more is asked for.
+  if (const auto bytes = size_t(block) * sizeof(T) * (2 * world + 1); bytes > staging.size()) {
+    staging = {};
+    staging.resize(bytes);
+  }
   T *const out = reinterpret_cast<T *>(staging.data());
   T *const in = out + int64_t(world) * block, *const sum = in + int64_t(world) * block;
   std::vector<Communicator::Sent> sent(world);
   std::vector<Communicator::Received> received(world);
-  for (int64_t begin = 0; begin < parts.size(); begin += block) {
-    const int64_t count = std::min(block, parts.size() - begin), bytes = count * int64_t(sizeof(T));
+  for (int64_t begin = 0; begin < work.part; begin += block) {
+    const int64_t count = std::min(block, work.part - begin), bytes = count * int64_t(sizeof(T));
     for (size_t rank = 0; rank < world; ++rank) {
       T *const piece = out + int64_t(rank) * block;
       parts.read(int(rank), begin, count, piece);
@@ -118,16 +113,6 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
   return dtype == DType::F64 ? reduce<double>(ranks, tensors, staging)
                              : reduce<float>(ranks, tensors, staging);
-}
-
-/// As `reduce` asks for it: a piece for each rank, a piece from each rank, and the sum.
-int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world) {
-  int64_t part = 0;
-  for (int64_t count : elements)
-    part += (count + world - 1) / world;
-  const int64_t size = int64_t(sizeOf(dtype));
-  return std::min(part, std::max(fewestElements, blockBytes / (size * world))) * size *
-         (2 * world + 1);
 }
 
 } // namespace trainrt

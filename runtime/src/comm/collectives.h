@@ -16,12 +16,9 @@ struct RankTensor {
 };
 
 /// Each tensor, of f32 or f64, becomes the sum of those of all ranks: 0 + that of rank 0 + that of
-/// rank 1 + ..., the same on all of them. `staging` grows to a few MiB, whatever is added up.
+/// rank 1 + ..., the same on all of them. `staging` grows to what AllReduceWork says, a few MiB.
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging);
-
-/// Of `staging` then, at most: known before there are ranks.
-int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world);
 
 } // namespace trainrt
 

@@ -29,18 +29,23 @@ Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &o
 }
 
 void addHostEstimate(const Program &, const std::vector<ExecutionPlan> &plans, unsigned threads,
-                     MemoryUse &use) {
+                     int64_t world, MemoryUse &use) {
   // Kernels of all plans share threads' memory: the largest counts.
   std::vector<const ExecutionPlan *> all;
   for (const ExecutionPlan &plan : plans)
     all.push_back(&plan);
-  use.scratch = estimateScratch(all, threads);
+  use.scratch = estimateScratch(all, threads, world);
 }
 
 void addCudaEstimate(const Program &program, const std::vector<ExecutionPlan> &plans, unsigned,
-                     MemoryUse &use) {
-  for (const ExecutionPlan &plan : plans)
+                     int64_t world, MemoryUse &use) {
+  int64_t exchange = 0;
+  for (const ExecutionPlan &plan : plans) {
     cuda::addEstimate(program, plan, use);
+    if (world > 1)
+      exchange = std::max(exchange, cuda::stagingBytes(plan, int(world)));
+  }
+  use.scratch += exchange;
 }
 
 struct DeviceKind {
@@ -64,8 +69,8 @@ Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions 
 }
 
 void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
-                       unsigned threads, MemoryUse &use) {
-  kinds[uint8_t(program.target)].addEstimate(program, plans, threads, use);
+                       unsigned threads, int64_t world, MemoryUse &use) {
+  kinds[uint8_t(program.target)].addEstimate(program, plans, threads, world, use);
 }
 
 } // namespace trainrt

@@ -11,9 +11,10 @@ namespace trainrt {
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device);
 
-/// Raises `use` to what the device would hold for these plans, with so many threads of the host.
+/// Raises `use` to what the device would hold for these plans, with so many threads of the host and
+/// ranks.
 void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
-                       unsigned threads, MemoryUse &use);
+                       unsigned threads, int64_t world, MemoryUse &use);
 
 } // namespace trainrt
 

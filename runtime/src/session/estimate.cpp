@@ -2,8 +2,6 @@
 // The account of a session's memory beforehand.
 
 #include "session/estimate.h"
-#include "comm/collectives.h"
-#include "device/cuda/device.h"
 #include "format/memory/arena_plan.h"
 #include "session/create_device.h"
 #include "session/values.h"
@@ -24,7 +22,10 @@ unsigned availableCores() {
 }
 
 Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
-                      unsigned microBatches, unsigned threads, MemoryUse &use, bool byVariants) {
+                      unsigned microBatches, unsigned threads, MemoryUse &use, bool byVariants,
+                      int64_t world) {
+  if (world < 1)
+    return fail(Code::InvalidArgument, "symbol 'world': ", world, " is no number of ranks");
   const Program &program = package.program();
   std::vector<const Function *> functions;
   std::vector<int64_t> ignored;
@@ -36,7 +37,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   } else if (!package.manifest().training) {
     return fail(Code::Unsupported,
                 "the package is for inference only; compile it without --inference");
-  } else if (microBatches == 1 && package.step()) {
+  } else if (microBatches == 1 && world == 1 && package.step()) {
     functions = {package.step()};
   } else if (!package.micro() || !package.update()) {
     return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
@@ -68,7 +69,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   if (usesGradients)
     use.gradients = layOutGradients(package, ignored);
   assert(!plans.empty() && "a package has a function for it");
-  addDeviceEstimate(program, plans, threads ? threads : availableCores(), use);
+  addDeviceEstimate(program, plans, threads ? threads : availableCores(), world, use);
   const TargetTraits &target = traitsOf(program.target);
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
@@ -88,25 +89,6 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   if (!target.isSeparate)
     for (const Constant &constant : program.constants)
       use.mapped += int64_t(constant.data.size());
-  return {};
-}
-
-/// One collective at a time: the largest counts.
-Status addExchange(const Package &package, const std::vector<int64_t> &symbols, int world,
-                   MemoryUse &use) {
-  if (world == 1 || !package.update())
-    return {};
-  ExecutionPlan plan;
-  TRAINRT_TRY(makePlan(package.program(), *package.update(), symbols, plan));
-  const bool isOnHost = !traitsOf(package.program().target).isSeparate;
-  int64_t most = 0;
-  for (const ExecutionPlan::Step &step : plan.steps)
-    if (const auto *op = std::get_if<Collective>(&step.command->op)) {
-      const std::span<const int64_t> elements = plan.view(step).sizes;
-      most = std::max(most, isOnHost ? stagingBytes(op->dtype, elements, world)
-                                     : cuda::stagingBytes(op->dtype, elements, world));
-    }
-  use.scratch += most;
   return {};
 }
 

@@ -73,7 +73,8 @@ protected:
     interface.outputs = {tensor("loss", "tensor<f32>")};
     interface.outputs[0].isLoss = true;
     interface.batchSymbol = "n";
-    MemoryReport report(*modules.back(), interface, target, /*accumulate=*/1, /*embedded=*/false);
+    MemoryReport report(*modules.back(), interface, target, /*accumulate=*/1, /*world=*/1,
+                        /*embedded=*/false);
     report.model = "a<b>.onnx";
     return report;
   }

@@ -572,6 +572,8 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
           values.back().name == symbol.name)
         values.back().value = trim.cut(length);
   }
+  if (ranks > 1)
+    values.push_back({"world", ranks});
   return values;
 }
 

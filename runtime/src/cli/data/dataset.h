@@ -90,8 +90,11 @@ public:
   bool lacksInputs() const { return lacking; }
 
   /// What the package's symbols are for a batch of `rows` rows, the longest of them of `length`
-  /// (0: as long as the data).
+  /// (0: as long as the data), and for as many ranks as there are.
   std::vector<trainrt_symbol_value> symbolValues(int64_t rows, int64_t length = 0) const;
+
+  /// Of the run: 1 without it.
+  void setRanks(int64_t count) { ranks = count; }
 
   /// Whether rows are copied one by one, and say how long they are.
   bool hasRows() const { return source != nullptr; }
@@ -199,7 +202,7 @@ private:
   std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
   const Package &package;
   std::vector<Trim> trims;
-  int64_t rowCount = 1, batch = 1;
+  int64_t rowCount = 1, batch = 1, ranks = 1;
   bool isStatic = false, isChosen = false, lacking = false;
 };
 

@@ -12,8 +12,8 @@ namespace trainrt::cuda {
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device);
 
-/// What it takes to add up such tensors over so many ranks.
-int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world);
+/// What the largest collective of a plan stages where so many ranks train.
+int64_t stagingBytes(const ExecutionPlan &plan, int world);
 
 /// Raises `use` to what a device would hold for a plan.
 void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use);

@@ -2,6 +2,7 @@
 //
 // The buffers as the calls ask for them.
 #include "format/memory/working_memory.h"
+#include "format/memory/all_reduce_work.h"
 
 namespace trainrt {
 
@@ -53,7 +54,12 @@ void WorkingMemory::addAttention(const AttentionExtents &extents) {
   }
 }
 
+void WorkingMemory::addAllReduce(int64_t elementBytes, std::span<const int64_t> elements) {
+  exchanged = std::max(exchanged, AllReduceWork(elementBytes, elements, world).staging());
+}
+
 void WorkingMemory::add(const WorkingMemory &other) {
+  exchanged = std::max(exchanged, other.exchanged);
   for (int i = 0; i < 2; ++i)
     shared[i] = std::max(shared[i], other.shared[i]);
   first = std::max(first, other.first);
@@ -61,7 +67,7 @@ void WorkingMemory::add(const WorkingMemory &other) {
 }
 
 /// The thread that calls may have packed alone, hence a maximum of its own.
-int64_t WorkingMemory::bytes() const {
+int64_t WorkingMemory::threadBytes() const {
   return pages(shared[0]) + pages(shared[1]) + pages(first) + int64_t(threads - 1) * pages(others);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What matmuls and attention on the CPU need beside their operands, told ahead: buffers of
-// the thread pool, which are as large as the largest call needs.
+// What matmuls, attention and exchanges on the CPU need beside their operands, told ahead: buffers
+// which are as large as the largest call needs.
 #ifndef TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 #define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace trainrt {
 
@@ -41,15 +42,25 @@ struct AttentionExtents {
 
 class WorkingMemory {
 public:
-  WorkingMemory(const GemmTile &tile, unsigned threads) : tile(tile), threads(threads) {}
+  /// `world`: ranks that train together.
+  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world = 1)
+      : world(world), tile(tile), threads(threads) {}
+
+  const int64_t world;
 
   void addGemm(const GemmArgs &args);
   /// Dropout's coordinates are taken to be those of the rows.
   void addAttention(const AttentionExtents &extents);
+  /// Of numbers of so many bytes, which the ranks sum up.
+  void addAllReduce(int64_t elementBytes, std::span<const int64_t> elements);
   void add(const WorkingMemory &other);
 
   /// Bytes, if every thread takes part where several do.
-  int64_t bytes() const;
+  int64_t bytes() const { return threadBytes() + exchanged; }
+  /// Of these, what threads' buffers take, and what ranks exchange through: each is as large as the
+  /// largest call of all functions needs.
+  int64_t threadBytes() const;
+  int64_t stagingBytes() const { return exchanged; }
 
 private:
   void add(const GemmProblem &problem, bool inside);
@@ -58,6 +69,7 @@ private:
   unsigned threads;
   /// Bytes of the buffers: those that threads share, the first thread's, every other one's.
   int64_t shared[2] = {}, first = 0, others = 0;
+  int64_t exchanged = 0; ///< staging of ranks, once for all threads
 };
 
 } // namespace trainrt

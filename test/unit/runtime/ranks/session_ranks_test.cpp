@@ -3,6 +3,7 @@
 
 #include "comm/thread_ranks.h"
 #include "session/checkpoint_file.h"
+#include "session/estimate.h"
 #include "session/ranks/rank_group.h"
 #include "tiny_package.h"
 
@@ -80,6 +81,30 @@ TEST(SessionRanks, MakeTheStepsOfOne) {
         EXPECT_EQ(ranks.values(), one.values()) << count << " batches";
       }
     }
+}
+
+TEST(SessionRanks, HoldWhatIsEstimated) {
+  for (int world : {1, 2, 5}) {
+    Tiny ranks;
+    ranks.settings.threads = unsigned(world); // one each
+    ASSERT_TRUE(ranks.emulate(world).ok());
+    const TinyBatch batch(4);
+    StepResult result;
+    // One micro-batch for each is what one session would take for several.
+    ASSERT_TRUE(ranks.step(std::vector(size_t(world), batch.batch()), {}, result).ok());
+    MemoryUse told, none;
+    ASSERT_TRUE(estimateMemory(*ranks.package, {4}, 1, 1, told, false, world).ok());
+    const MemoryUse held = ranks.first->memory();
+    EXPECT_EQ(told.scratch, held.scratch) << world;
+    EXPECT_EQ(told.arena, held.arena) << world;
+    EXPECT_EQ(told.gradients, held.gradients) << world;
+    // Three numbers: of each rank's part a piece to and from each rank, and the sum.
+    ASSERT_TRUE(estimateMemory(*ranks.package, {4}, 1, 1, none).ok());
+    EXPECT_EQ(told.scratch - none.scratch,
+              world > 1 ? (3 + world - 1) / world * (2 * world + 1) * 4 : 0);
+    EXPECT_EQ(estimateMemory(*ranks.package, {4}, 1, 1, none, false, 0).message(),
+              "symbol 'world': 0 is no number of ranks");
+  }
 }
 
 TEST(SessionRanks, FollowWhatACallerSets) {

@@ -19,6 +19,8 @@ template <> void runOnHost(const CollectiveView &step, HostContext &context) {
   context.reports.why = std::move(status);
 }
 
-template <> void addWorkingMemory(const CollectiveView &, WorkingMemory &) {}
+template <> void addWorkingMemory(const CollectiveView &step, WorkingMemory &memory) {
+  memory.addAllReduce(int64_t(sizeOf(step.op.dtype)), step.sizes);
+}
 
 } // namespace trainrt

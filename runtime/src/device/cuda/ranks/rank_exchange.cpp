@@ -45,12 +45,17 @@ Status RankExchange::loadSums() {
   return driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what);
 }
 
-int64_t stagingBytes(DType dtype, std::span<const int64_t> elements, int world) {
-  return RankParts(elements, world).stagingBytes(int64_t(sizeOf(dtype)));
+int64_t stagingBytes(const ExecutionPlan &plan, int world) {
+  int64_t most = 0;
+  for (const ExecutionPlan::Step &step : plan.steps)
+    if (const auto *op = std::get_if<Collective>(&step.command->op))
+      most = std::max(most, RankParts(plan.view(step).sizes, world)
+                                .stagingBytes(int64_t(sizeOf(op->dtype))));
+  return most;
 }
 
 int64_t RankExchange::stagingBytes(DType dtype, std::span<const int64_t> elements) const {
-  return cuda::stagingBytes(dtype, elements, world());
+  return RankParts(elements, world()).stagingBytes(int64_t(sizeOf(dtype)));
 }
 
 std::chrono::milliseconds RankExchange::limit() const {
