@@ -185,7 +185,8 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
                             user = given.command_user](const CommandRecord &record) {
         trainrt_command command{};
         command.size = sizeof command;
-        command.function = record.function->name.c_str();
+        // What ranks do between functions is of none.
+        command.function = record.function ? record.function->name.c_str() : "ranks";
         command.index = record.index;
         command.name = record.name.c_str();
         command.nodes = record.nodes.data();
@@ -193,6 +194,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         command.start_milliseconds = record.start * 1e3;
         command.milliseconds = record.seconds * 1e3;
         command.bytes = uint64_t(record.bytes);
+        command.sent_bytes = uint64_t(record.sent);
         done(user, &command);
       };
     if (given.density)

@@ -42,6 +42,7 @@ void Profile::add(const trainrt_command &command) {
     entry.name = command.name;
     entry.nodes.assign(command.nodes, command.nodes + command.node_count);
     entry.bytes = command.bytes;
+    entry.sent = command.sent_bytes;
   }
   entry.milliseconds.push_back(command.milliseconds);
   entry.lastStart = command.start_milliseconds;
@@ -84,9 +85,10 @@ std::string Profile::trace() const {
       nodes += (nodes.empty() ? "" : ", ") + node;
     event("\"ph\":\"X\",\"name\":" + jsonString(entry.name) + "," + place +
           ",\"ts\":" + fixed(entry.lastStart * 1e3, 3) +
-          ",\"dur\":" + fixed(entry.milliseconds.back() * 1e3, 3) +
-          ",\"args\":{\"command\":" + std::to_string(key.second) +
-          ",\"bytes\":" + std::to_string(entry.bytes) + ",\"nodes\":" + jsonString(nodes) + "}");
+          ",\"dur\":" + fixed(entry.milliseconds.back() * 1e3, 3) + ",\"args\":{\"command\":" +
+          std::to_string(key.second) + ",\"bytes\":" + std::to_string(entry.bytes) +
+          ",\"sent_bytes\":" + std::to_string(entry.sent) + ",\"nodes\":" + jsonString(nodes) +
+          "}");
   }
   return text + "\n]}\n";
 }
@@ -101,6 +103,7 @@ void Profile::write(const std::string &path) const {
             ",\"command\":" + std::to_string(key.second) + ",\"name\":" + jsonString(entry.name) +
             ",\"ms\":" + fixed(ms, 6) + ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
             ",\"bytes\":" + std::to_string(entry.bytes) +
+            ",\"sent_bytes\":" + std::to_string(entry.sent) +
             ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
     for (size_t i = 0; i < entry.nodes.size(); ++i)
       text += (i ? "," : "") + jsonString(entry.nodes[i]);
@@ -118,7 +121,7 @@ std::string Profile::table() const {
     std::string function, name;
     std::vector<std::string> nodes;
     size_t launches = 0;
-    double ms = 0, bytes = 0;
+    double ms = 0, bytes = 0, sent = 0;
   };
   std::map<std::pair<std::string, std::string>, Line> lines;
   std::map<std::string, double> totals;
@@ -133,6 +136,7 @@ std::string Profile::table() const {
     ++line.launches;
     line.ms += ms;
     line.bytes += double(entry.bytes);
+    line.sent += double(entry.sent);
     totals[key.first] += ms;
   }
   std::vector<const Line *> sorted;
@@ -165,6 +169,12 @@ std::string Profile::table() const {
   }
   if (sorted.size() > mostLines)
     text += "and " + std::to_string(sorted.size() - mostLines) + " more\n";
+  // What ranks do together has two bandwidths: of memory, above, and of the link.
+  for (const Line *line : sorted)
+    if (line->sent > 0)
+      text += line->function + ": " + line->name + " sends " + fixed(line->sent / 1e6, 2) +
+              " MB to other ranks, " + fixed(line->sent / 1e6 / std::max(line->ms, 1e-12), 2) +
+              " GB/s\n";
   for (const auto &[function, ms] : totals)
     text += "all of " + function + ": " + fixed(ms, 4) + " ms\n";
   return text;

@@ -23,8 +23,8 @@ public:
   void setCopySpeed(double value) { copySpeed = value; }
 
   /// FILE: a JSON object a line for each command, {"function", "command", "name", "ms" (median),
-  /// "runs", "bytes", "of_copy", "nodes"}; FILE.trace.json: the last run of each function for
-  /// Chrome's trace viewer. Throws Failure.
+  /// "runs", "bytes", "sent_bytes", "of_copy", "nodes"}; FILE.trace.json: the last run of each
+  /// function for Chrome's trace viewer. Throws Failure.
   void write(const std::string &path) const;
   /// The same for people, summed over commands of one name.
   std::string table() const;
@@ -33,7 +33,7 @@ private:
   struct Entry {
     std::string name;
     std::vector<std::string> nodes;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, sent = 0;
     std::vector<double> milliseconds; ///< of each run
     double lastStart = 0;
 

@@ -2,6 +2,7 @@
 // Kinds of commands tell of themselves.
 
 #include "plan/command_info.h"
+#include "format/memory/all_reduce_work.h"
 
 #include <algorithm>
 
@@ -27,6 +28,13 @@ std::string exchangeText(const Program &program, const Function &function, const
 int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
   return plan.visit(plan.steps[index],
                     [](const auto &op, const StepView &step) { return op.bytes(step); });
+}
+
+int64_t commandSent(const ExecutionPlan &plan, size_t index, int world) {
+  const auto *op = std::get_if<Collective>(&plan.steps[index].command->op);
+  return op ? AllReduceWork(int64_t(sizeOf(op->dtype)), plan.view(plan.steps[index]).sizes, world)
+                  .sent()
+            : 0;
 }
 
 namespace {

@@ -19,12 +19,13 @@ namespace trainrt {
 
 /// A command that has run.
 struct CommandRecord {
-  const Function *function = nullptr;
-  size_t index = 0; ///< of the function's commands
+  const Function *function = nullptr; ///< null: of the ranks, between functions
+  size_t index = 0;                   ///< of the function's commands
   std::string name;
   std::vector<const char *> nodes;
   double start = 0, seconds = 0; ///< since the function began
   int64_t bytes = 0;             ///< that it must move at least
+  int64_t sent = 0;              ///< of these, to other ranks
 };
 
 /// How much memory there is at the beginning or the end of a part of a step.

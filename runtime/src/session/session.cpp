@@ -50,7 +50,9 @@ Status Session::start(const SessionOptions &options) {
     numerics = check.get();
     observer = std::move(check);
   } else if (options.commandDone) {
-    observer = std::make_unique<CommandTimes>(program, options.commandDone);
+    observer =
+        std::make_unique<CommandTimes>(program, ranks ? ranks->world() : 1, options.commandDone);
+    commandDone = options.commandDone;
   }
   TRAINRT_TRY(createDevice(
       source,

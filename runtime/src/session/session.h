@@ -187,6 +187,8 @@ private:
                     std::vector<std::pair<double, double>> &losses);
   /// From the sum of all losses to the step's.
   void finishLoss(const StepOptions &options, StepResult &result);
+  /// Tells of `seconds` that the others were waited for, if there is somebody to be told.
+  void tellWait(double seconds) const;
   // Of several ranks.
   Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result);
@@ -219,6 +221,8 @@ private:
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
   PhaseMemory phases;
+  /// Is told of commands; empty: nobody is.
+  std::function<void(const CommandRecord &)> commandDone;
   /// The observer, if it is that.
   NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;

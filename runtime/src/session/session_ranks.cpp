@@ -8,6 +8,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <sstream>
 
@@ -35,6 +36,15 @@ std::string Session::describeStep(const StepOptions &options) const {
 Status Session::atStep(Status status) const {
   return status.code() == Code::RankLost ? status.within("step " + std::to_string(steps + 1) + ": ")
                                          : status;
+}
+
+void Session::tellWait(double seconds) const {
+  if (!commandDone)
+    return;
+  CommandRecord record;
+  record.name = "wait for the other ranks";
+  record.seconds = seconds;
+  commandDone(record);
 }
 
 Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
@@ -92,7 +102,10 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   if (mine.status.ok() && cancelled.exchange(false))
     mine.status = Status(Code::Cancelled, "cancelled before the update");
   std::vector<RankOutcome> all;
+  // Here the quicker ranks wait for the slower ones: the exchange of gradients is of all at once.
+  const auto began = std::chrono::steady_clock::now();
   TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
+  tellWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   result.loss = 0;
   result.numbers.clear();
   for (const RankOutcome &one : all) {

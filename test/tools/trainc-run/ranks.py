@@ -151,6 +151,66 @@ class Cases(Ranked):
         self.refused(["rank 1: ", "5000"], package, folder, *run, "--emulate-world", "2")
         expect((saved / "step-1").exists() and not (saved / "step-2").exists(), list(saved.iterdir()))
 
+    def case_memory_beforehand(self):
+        """What the report, and the plan of a run, say of a rank is what it holds: exchanges have their room."""
+        for model, sizes in (("vit", dict(batch=2)), ("mlp", dict(batch=3))):
+            data = self.model_data(model)
+            for world in (1, 2, 3, 8):
+                report = self.path(".json")
+                dims = [word for size in (sizes | {"world": world}).items() for word in ("--dim", "{}=1..{}".format(*size))]
+                package = self.trainc(model, "--distribute", "data", "--clip-norm", "1", *dims, f"--report={report}")
+                told = json.loads(report.read_text())
+                expect(told["time"]["world"] == world, told["time"])
+                events = self.log(
+                    package, data, "--batch-size", sizes["batch"], "--steps", 2, "--threads", 1, "--memory-stats",
+                    *(["--emulate-world", world] if world > 1 else [])
+                )  # fmt: skip
+                held = max(e["peak_bytes"] for e in events if "peak_bytes" in e)
+                expect(abs(told["peak_bytes"] - held) <= 0.02 * held, model, world, told["peak_bytes"], held)
+                never = self.path("")
+                flags = ["--batch-size", sizes["batch"], "--threads", "1", "--ranks", world, "--dry-run", "--save", never]
+                (plan,) = [e for e in self.log(package, data, *flags) if e["event"] == "memory"]
+                expect(abs(plan["total"] - held) <= 0.02 * held, model, world, plan, held)
+                expect(not never.exists(), never)
+
+    def case_time_beforehand(self):
+        """Bytes and seconds of an exchange grow with the number of ranks as its halves do, and no package is for one number alone."""
+        told, packages = {}, {}
+        for world in (1, 2, 8):
+            report = self.path(".json")
+            package = self.trainc("mlp", "--distribute", "data", "--dim", "batch=1..4", "--dim", f"world={world}", f"--report={report}", "--link-rate", "2", "--link-latency", "50")
+            told[world], packages[world] = json.loads(report.read_text())["time"], zipfile.ZipFile(package).read("program.fb")
+        expect(len(set(packages.values())) == 1, "packages differ")
+        expect(told[1]["exchange_seconds"] == 0 and told[1]["scaling_efficiency"] == 1 and told[1]["sent_bytes"] == 0, told[1])
+        for world in (2, 8):
+            time = told[world]
+            expect(abs(time["exchange_seconds"] - time["exchanges"] * 50e-6 - time["sent_bytes"] / 2e9) < 1e-12, time)
+            expect(time["step_seconds"] == time["computing_seconds"] + time["exchange_seconds"] and time["hidden_seconds"] == 0, time)
+            expect(0 < time["scaling_efficiency"] < 1, time)
+        shares = told[8]["sent_bytes"] / told[2]["sent_bytes"]
+        expect(1.7 < shares < 1.8, shares, "is not 7/8 to 1/2")
+        text = subprocess.run(
+            [self.arguments.trainc, self.arguments.models / "mlp.onnx", "--distribute", "data", "--dim", "batch=1..4", "--dim", "world=2", "--report", "--stop-after", "codegen"],
+            capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        expect("time of a step of 2 ranks, by the model of the CPU: " in text and "scaling efficiency" in text, text)
+
+    def case_profile(self):
+        """A row for each exchange, with what it sends, and one for waiting."""
+        package, report = self.trainc("gpt2", "--distribute", "data"), self.path(".json")
+        parameters = json.loads(zipfile.ZipFile(package).read("manifest.json"))["parameters"]
+        for world in (2, 3):
+            run = ["--batch-size", "2", "--steps", "5", "--emulate-world", world, "--profile", report]
+            out, err = self.run(package, self.tokens, *run)
+            rows = [json.loads(line) for line in report.read_text().splitlines()]
+            sends = [row for row in rows if row["sent_bytes"]]
+            parts = sum(-(-int(np.prod(p["shape"])) // world) for p in parameters)
+            expect(sum(row["sent_bytes"] for row in sends) == 2 * (world - 1) * parts * 4, sends)
+            expect(all(row["function"] == "update" and row["name"].startswith("all_reduce f32 of ") for row in sends), sends)
+            waits = [row for row in rows if row["function"] == "ranks"]
+            expect([row["name"] for row in waits] == ["wait for the other ranks"] and waits[0]["runs"] == 5, waits)
+            expect(" MB to other ranks, " in out + err, out, err)
+
     def case_said(self):
         package = self.trainc("mlp", "--distribute", "data")
         manifest = json.loads(zipfile.ZipFile(package).read("manifest.json"))
@@ -169,6 +229,9 @@ class Cases(Ranked):
                              (["--dump-gradients", self.path(".safetensors")], "--emulate-world and --dump-gradients")):  # fmt: skip
             self.refused([words], distributed, data, "--emulate-world", "2", *flags, code=2)
         self.refused(["--emulate-world"], distributed, data, "--emulate-world", "0", code=2)
+        _, err = self.call(distributed, "--eval", data, "--dry-run", code=2)
+        expect("--dry-run needs --data FILE to train on, and no --tune" in err, err)
+        self.refused(["the package is for one rank"], package, data, "--ranks", "2", "--dry-run")
         _, err = self.call(distributed, "--eval", data, "--emulate-world", "2", code=2)
         expect("--emulate-world needs --data FILE" in err, err)
         said = self.trainc("resnet", "--distribute", "data", code=1)

@@ -15,8 +15,9 @@ namespace trainrt {
 /// Passes on what commands there were and how long they took.
 class CommandTimes final : public CommandObserver {
 public:
-  CommandTimes(const Program &program, std::function<void(const CommandRecord &)> done)
-      : program(program), done(std::move(done)) {}
+  /// `world`: ranks that train together.
+  CommandTimes(const Program &program, int world, std::function<void(const CommandRecord &)> done)
+      : program(program), world(world), done(std::move(done)) {}
   bool reads() const override { return false; }
   Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
              const Read &) override {
@@ -30,12 +31,14 @@ public:
     record.start = start;
     record.seconds = seconds;
     record.bytes = commandBytes(plan, index);
+    record.sent = commandSent(plan, index, world);
     done(record);
     return {};
   }
 
 private:
   const Program &program;
+  const int world;
   const std::function<void(const CommandRecord &)> done;
 };
 
