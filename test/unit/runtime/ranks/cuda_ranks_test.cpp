@@ -155,9 +155,10 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
     EXPECT_EQ(valuesOf(*first), expected) << world << " ranks";
     // A few floats, twice.
     EXPECT_EQ(first->memory().scratch - before, 2 * 256);
-    MemoryUse use;
-    ASSERT_TRUE(addExchange(*package, {6}, world, use).ok());
-    EXPECT_EQ(first->memory().scratch - before, use.scratch);
+    MemoryUse one, several;
+    ASSERT_TRUE(estimateMemory(*package, {6}, 2, 1, one).ok());
+    ASSERT_TRUE(estimateMemory(*package, {6}, 2, 1, several, false, world).ok());
+    EXPECT_EQ(first->memory().scratch - before, several.scratch - one.scratch);
   }
   EXPECT_EQ(nccl->groups, 0);
 }

@@ -2,6 +2,7 @@
 // Sessions that are ranks: their steps are those of one session with all micro-batches.
 
 #include "comm/thread_ranks.h"
+#include "format/hash.h"
 #include "session/checkpoint_file.h"
 #include "session/estimate.h"
 #include "session/ranks/rank_group.h"
