@@ -4,8 +4,10 @@
 
 #include "comm/coordinator.h"
 #include "comm/process_ranks.h"
+#include "comm/thread_ranks.h"
 #include "cuda/fake_nccl.h"
 #include "cuda_fixture.h"
+#include "device/cuda/ranks/rank_exchange.h"
 #include "session/estimate.h"
 #include "session/ranks/rank_group.h"
 
@@ -161,6 +163,80 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
     EXPECT_EQ(first->memory().scratch - before, several.scratch - one.scratch);
   }
   EXPECT_EQ(nccl->groups, 0);
+}
+
+namespace {
+/// Several collectives behind each other, of tensors of these sizes each.
+template <typename T>
+void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> &collectives) {
+  auto number = [](int rank, size_t tensor, int64_t i) {
+    return T((rank * 7 + int(tensor) * 3 + i) % 11 - 5) * (i % 3 ? T(1) : T(1 << 20)) / T(3 + rank);
+  };
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      std::unique_ptr<cuda::Context> context;
+      ASSERT_TRUE(cuda::Context::open(0, context).ok());
+      const cuda::Driver &driver = context->driver();
+      cuda::CUstream stream = nullptr;
+      cuda::Event done[8];
+      ASSERT_EQ(driver.cuStreamCreate(&stream, 0), 0);
+      std::unique_ptr<cuda::RankExchange> exchange;
+      ASSERT_TRUE(cuda::RankExchange::open(*context, ranks[size_t(rank)].get(), exchange).ok());
+      int64_t bytes = 0;
+      for (const std::vector<int64_t> &sizes : collectives)
+        bytes = std::max(bytes, exchange->stagingBytes(dtype, sizes));
+      // The fake GPU has the host's memory.
+      std::vector<unsigned char> staging(size_t(bytes), 0xcd);
+      auto address = [](void *memory) { return reinterpret_cast<cuda::DeviceAddress>(memory); };
+      exchange->stageAt(address(staging.data()), bytes);
+      std::vector<std::vector<T>> values;
+      for (size_t c = 0; c < collectives.size(); ++c) {
+        std::vector<cuda::RankExchange::Tensor> tensors;
+        for (int64_t size : collectives[c]) {
+          std::vector<T> &one = values.emplace_back();
+          for (int64_t i = 0; i < size; ++i)
+            one.push_back(number(rank, values.size(), i));
+          tensors.push_back({address(one.data()), size});
+        }
+        ASSERT_TRUE(done[c].create(*context, 0).ok());
+        const Status status = exchange->allReduce(dtype, tensors, done[c], stream);
+        ASSERT_TRUE(status.ok()) << status.message();
+      }
+      ASSERT_TRUE(exchange->finish(stream).ok());
+      ASSERT_EQ(driver.cuEventSynchronize(done[collectives.size() - 1].get()), 0);
+      size_t wrong = 0;
+      for (size_t t = 0; t < values.size(); ++t)
+        for (size_t i = 0; i < values[t].size(); ++i) {
+          T sum = 0;
+          for (int other = 0; other < world; ++other)
+            sum += number(other, t + 1, int64_t(i));
+          wrong += std::memcmp(&sum, &values[t][i], sizeof sum) != 0;
+        }
+      EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world;
+      driver.cuStreamSynchronize(stream);
+      // Ranks that are threads end together.
+      std::vector<std::string> all;
+      ASSERT_TRUE(ranks[size_t(rank)]->gather("", all).ok());
+      exchange.reset();
+      driver.cuStreamDestroy(stream);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+} // namespace
+
+TEST_F(CudaRanks, AddUpInTheirOrder) {
+  // More ranges than a launch has, of any size; more than a block.
+  std::vector<int64_t> many;
+  for (int64_t i = 0; i < 70; ++i)
+    many.push_back(i * i % 131);
+  for (int world : {2, 3, 5}) {
+    expectSums<float>(world, DType::F32, {many, {1}, {7, 64, 0, 1001}, many});
+    expectSums<double>(world, DType::F64, {{13, 2}, many});
+  }
+  expectSums<float>(2, DType::F32, {{8'400'000, 5}, {9}});
 }
 
 TEST_F(CudaRanks, OneAloneExchangesNothing) {

@@ -62,10 +62,13 @@ public:
   NcclRanks(const nccl::Api &api, const Context &context, Communicator *ranks)
       : api(api), context(context), ranks(ranks) {}
 
-  /// In order, if the others do so, too.
+  /// In order, if the others do so, too. What has begun to leave is not aborted, which NCCL takes
+  /// for a fault of its own: where it does not come back it is left to the end of the process.
   ~NcclRanks() override {
     if (!comm)
       return;
+    if (!failure().ok())
+      return abort();
     auto leaving = std::make_shared<Errand>();
     leaving->comm = comm;
     run(leaving, [api = api](Errand &errand) {
@@ -73,8 +76,9 @@ public:
       if (errand.result == nccl::success)
         errand.result = api.CommDestroy(errand.comm);
     });
-    if (!await(*leaving, endLimit).ok() || leaving->result != nccl::success)
-      abort();
+    const Clock::time_point began = Clock::now();
+    while (!leaving->isDone.load() && Clock::now() - began < endLimit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   /// The id comes from rank 0. Connections are made here, while all ranks are known to be there:
