@@ -49,8 +49,8 @@ int64_t stagingBytes(const ExecutionPlan &plan, int world) {
   int64_t most = 0;
   for (const ExecutionPlan::Step &step : plan.steps)
     if (const auto *op = std::get_if<Collective>(&step.command->op))
-      most = std::max(most, RankParts(plan.view(step).sizes, world)
-                                .stagingBytes(int64_t(sizeOf(op->dtype))));
+      most = std::max(
+          most, RankParts(plan.view(step).sizes, world).stagingBytes(int64_t(sizeOf(op->dtype))));
   return most;
 }
 
