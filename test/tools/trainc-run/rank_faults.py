@@ -23,10 +23,9 @@ sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
 
-#: Which data messages of a rank to others (writev) are sent when: two agreements, two halves of an exchange and three meetings of
-#: a checkpoint, of which the last two are longer and go in two.
-AGREES, HAS_GRADIENTS, EXCHANGES, SUMS, BEGINS_SAVE, HAS_WRITTEN, HAS_SAVED = 1, 2, 3, 4, 5, 6, 8
-A_STEP = 9
+#: What the ranks tell each other in a step: two agreements, and three meetings of a checkpoint; and the halves of an exchange.
+AGREES, HAS_GRADIENTS, BEGINS_SAVE, HAS_WRITTEN, HAS_SAVED, A_STEP = 1, 2, 3, 4, 5, 5
+EXCHANGES, SUMS, AN_EXCHANGE = 1, 2, 2
 SECONDS_OF_SILENCE = 5
 RUN = ["--batch-size", "12", "--steps", "4", "--threads", "1"]
 
@@ -101,17 +100,24 @@ class Cases(Processes):
 
     def moments(self):
         """(name, victim, environment for a signal, words of the message, steps that are saved then)"""
-        second = A_STEP + 0
         for victim in (0, 1):
-            net = lambda at: lambda number: self.call_at(at, number)  # noqa: E731
-            yield "agrees", victim, net(f"writev:{second + AGREES}"), ["step 2: "], (1,)
-            yield "micro-batch", victim, net(f"writev:{second + AGREES}:1"), ["step 2: "], (1,)
-            yield "has gradients", victim, net(f"writev:{second + HAS_GRADIENTS}"), ["step 2: "], (1,)
-            yield "exchanges", victim, net(f"writev:{second + EXCHANGES}"), ["step 2: exchange of the gradient of parameter '"], (1,)
-            yield "update", victim, net(f"writev:{second + SUMS}:1"), [], (1, 2)
-            yield "begins to save", victim, net(f"writev:{second + BEGINS_SAVE}"), ["checkpoint '", "the last checkpoint is "], (1,)
-            yield "has written", victim, net(f"writev:{second + HAS_WRITTEN}"), ["checkpoint '", "/step-2': "], (1, 2)
-            yield "has saved", victim, net(f"writev:{second + HAS_SAVED}"), [], (2,)
+
+            def told(number, later="", victim=victim):
+                # Of rank 0 with the coordinator's answers to both.
+                number += A_STEP
+                return lambda signal: self.call_at(f"gather:{3 * number - 2 if victim == 0 else number}{later}", signal)
+
+            def sent(number, later=""):
+                return lambda signal: self.call_at(f"writev:{AN_EXCHANGE + number}{later}", signal)
+
+            yield "agrees", victim, told(AGREES), ["step 2: "], (1,)
+            yield "micro-batch", victim, told(AGREES, ":1"), ["step 2: "], (1,)
+            yield "has gradients", victim, told(HAS_GRADIENTS), ["step 2: "], (1,)
+            yield "exchanges", victim, sent(EXCHANGES), ["step 2: exchange of the gradient of parameter '"], (1,)
+            yield "update", victim, sent(SUMS, ":1"), [], (1, 2)
+            yield "begins to save", victim, told(BEGINS_SAVE), ["the last checkpoint is "], (1,)
+            yield "has written", victim, told(HAS_WRITTEN), ["checkpoint '", "/step-2': "], (1, 2)
+            yield "has saved", victim, told(HAS_SAVED), [], (2,)
 
     def all_at_once(self, jobs):
         """Most of them wait."""
@@ -136,7 +142,7 @@ class Cases(Processes):
     def case_files(self):
         """While it reads its data, and at every call of its part of a checkpoint."""
         jobs = [
-            lambda fault=fault: self.lost(f"{fault} while data is read:", 1, self.file_at(self.tokens, 2, fault), ["step 1: "], fault == "stop", (0,))
+            lambda fault=fault: self.lost(f"{fault} while data is read:", 1, self.file_at(self.tokens, 2, fault), [], fault == "stop", (0,))
             for fault in ("kill", "stop")
         ]
         for call in range(1, 7):  # open, write, sync of two files
@@ -199,7 +205,7 @@ class Cases(Processes):
         rows = {k: np.concatenate([v] * 20) for k, v in np.load(self.model_data("gpt2")).items()}
         data = self.data(**rows)
         flags = ["--eval", data, "--eval-every", "1"]
-        environment = self.call_at(f"writev:{A_STEP + HAS_SAVED + 1}:20", signal.SIGKILL)
+        environment = self.call_at(f"gather:{A_STEP + HAS_SAVED}:20", signal.SIGKILL)
         self.lost("killed while evaluating:", 1, environment, ["step "], False, (2,), *flags)
 
     def case_strangers(self):

@@ -2,10 +2,11 @@
 /* Preloaded into trainc-run that is a rank: lets it end or hang in a call that works on
  * connections.
  *
- * AT=CALL:N[:MS]  with call number N of CALL the process gets the signal SIGNAL, or MS milliseconds
- *                 behind it. CALL is connect (to the coordinator, then to other ranks), send (words
- * to the coordinator that have texts), leave (the last of all words) or writev (what goes to other
- * ranks) CALLS=F         each adds a line "CALL BYTES" to F */
+ * AT=CALL:N[:MS]: with call number N of CALL the process gets the signal SIGNAL, or MS milliseconds
+ * behind it. CALL is connect (to the coordinator, then to other ranks), gather (what all ranks tell
+ * each other by way of the coordinator; its answers count on rank 0, too), send (other words that
+ * have texts), leave (the last of all words) or writev (what goes to other ranks).
+ * CALLS=F: each adds a line "CALL BYTES" to F. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -60,12 +61,13 @@ int connect(int file, const struct sockaddr *to, socklen_t size) {
   return REAL(connect)(file, to, size);
 }
 ssize_t send(int file, const void *data, size_t size, int flags) {
-  static atomic_int words, last;
+  static atomic_int told, words, last;
   /* Magic, kind, number of texts. */
-  enum { leave = 7, without_texts = 12 };
+  enum { gather = 6, leave = 8, without_texts = 12 };
+  const char kind = ((const char *)data)[4];
   if (size > without_texts)
-    called("send", size, &words);
-  else if (((const char *)data)[4] == leave)
+    called(kind == gather ? "gather" : "send", size, kind == gather ? &told : &words);
+  else if (kind == leave)
     called("leave", size, &last);
   return REAL(send)(file, data, size, flags);
 }
