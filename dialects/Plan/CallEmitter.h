@@ -26,6 +26,8 @@ public:
   virtual Place placeOf(mlir::Value value) = 0;
   /// A place for a result.
   virtual Place placeResult(mlir::Value result) = 0;
+  /// The same, in the argument that the result updates, where nothing reads that behind `op`.
+  virtual mlir::Value placeUpdate(mlir::Operation *op, mlir::Value result) = 0;
   /// A place for a result that is added to what `addend` holds: that value is in it.
   virtual Place placeSum(mlir::Operation *op, mlir::Value addend, mlir::Value result) = 0;
   /// A place for a result that is made of an operand in the same memory, which may be a gradient's

@@ -6,7 +6,7 @@
 #include "dialects/Plan/CommandDetail.h"
 #include "dialects/Plan/TableBuilder.h"
 #include "dialects/Train/Collectives/Collectives.h"
-#include "format/memory/all_reduce_work.h"
+#include "format/memory/exchange_work.h"
 #include "format/memory/working_memory.h"
 
 using namespace mlir;
@@ -22,8 +22,14 @@ namespace fb = trainrt::fb;
 //===----------------------------------------------------------------------===//
 
 void CollectiveOp::getEffects(Effects &effects) {
-  read(effects, getTensorsMutable());
-  write(effects, getTensorsMutable());
+  if (getKind() == CollectiveKind::all_reduce) {
+    read(effects, getTensorsMutable());
+    write(effects, getTensorsMutable());
+    return;
+  }
+  const unsigned half = getTensors().size() / 2;
+  read(effects, getTensorsMutable().slice(0, half));
+  write(effects, getTensorsMutable().slice(half, half));
 }
 
 LogicalResult CollectiveOp::verify() {
@@ -32,26 +38,42 @@ LogicalResult CollectiveOp::verify() {
   if (getElements().getDims().size() != getTensors().size())
     return emitOpError("expected a number of elements for each of ")
            << getTensors().size() << " tensors, got " << getElements().getDims().size();
-  if (!getElementType().isF32() && !getElementType().isF64())
+  if (getKind() != CollectiveKind::all_reduce && getTensors().size() % 2)
+    return emitOpError("expected as many tensors to write as to read, got ")
+           << getTensors().size() << " together";
+  if (getKind() != CollectiveKind::all_gather && !getElementType().isF32() &&
+      !getElementType().isF64())
     return emitOpError("expected tensors of f32 or f64, got ") << getElementType();
   return success();
+}
+
+static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements, int64_t world) {
+  const int64_t width = train::getElementBytes(op.getElementType());
+  switch (op.getKind()) {
+  case CollectiveKind::all_reduce:
+    return trainrt::ExchangeWork::ofSums(width, elements, world);
+  case CollectiveKind::reduce_scatter:
+    return trainrt::ExchangeWork::ofShards(width, elements.drop_front(elements.size() / 2), world);
+  case CollectiveKind::all_gather:
+    return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), world);
+  }
+  llvm_unreachable("every kind has its work");
 }
 
 /// Without a number for a size, what is left is wrong, and the caller knows.
 CommandCost CollectiveOp::getCommandCost(EvaluateReal value) {
   const auto elements = llvm::map_to_vector(
       getElements().getDims(), [&](DimAttr dim) { return std::max<int64_t>(0, value(dim)); });
-  const trainrt::AllReduceWork work(train::getElementBytes(getElementType()), elements,
-                                    std::max<int64_t>(1, value(train::getWorld(getContext()))));
+  const int64_t world = std::max<int64_t>(1, value(train::getWorld(getContext())));
   CommandCost cost;
-  cost.sent = double(work.sent());
+  cost.sent = double(workOf(*this, elements, world).sent());
   return cost;
 }
 
 void CollectiveOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
   const SmallVector<int64_t> elements = evaluateAll(getElements(), value);
   if (llvm::none_of(elements, [](int64_t count) { return count < 0; }))
-    memory.addAllReduce(train::getElementBytes(getElementType()), elements);
+    memory.addExchange(workOf(*this, elements, memory.world));
 }
 
 SmallVector<CommandSlot> CollectiveOp::getSlots() {
@@ -65,6 +87,8 @@ SmallVector<DimAttr> CollectiveOp::getCommandSizes() {
 
 CommandTable CollectiveOp::buildTable(TableBuilder &builder) {
   static_assert(int(CollectiveKind::all_reduce) == int(fb::CollectiveKind::all_reduce));
+  static_assert(int(CollectiveKind::reduce_scatter) == int(fb::CollectiveKind::reduce_scatter));
+  static_assert(int(CollectiveKind::all_gather) == int(fb::CollectiveKind::all_gather));
   return builder.finish(fb::CreateCollective(builder.out, fb::CollectiveKind(getKind()),
                                              *getDType(getElementType())));
 }
@@ -90,8 +114,33 @@ struct AllReduceModel : LibraryCallOpInterface::ExternalModel<AllReduceModel, tr
     return success();
   }
 };
+
+/// From buffers to others, as nothing of a tensor lies where it does in its shard.
+template <typename Op, CollectiveKind kind>
+struct ShardingModel : LibraryCallOpInterface::ExternalModel<ShardingModel<Op, kind>, Op> {
+  LogicalResult emitCall(Operation *op, CallEmitter &emitter) const {
+    SmallVector<Value> buffers;
+    SmallVector<DimAttr> elements;
+    for (Value operand : op->getOperands())
+      buffers.push_back(emitter.placeOf(operand).buffer);
+    for (Value result : op->getResults())
+      buffers.push_back(emitter.placeUpdate(op, result));
+    for (Value value : llvm::concat<Value>(llvm::to_vector_of<Value>(op->getOperands()),
+                                           llvm::to_vector_of<Value>(op->getResults())))
+      elements.push_back(train::getNumElements(value.getType()));
+    CollectiveOp::create(emitter.builder, op->getLoc(),
+                         CollectiveKindAttr::get(op->getContext(), kind), buffers,
+                         DimsAttr::get(op->getContext(), elements),
+                         TypeAttr::get(train::getElementType(op->getOperand(0))));
+    return success();
+  }
+};
 } // namespace
 
 void plan::attachCollectiveCalls(MLIRContext *context) {
   train::AllReduceOp::attachInterface<AllReduceModel>(*context);
+  train::ReduceScatterOp::attachInterface<
+      ShardingModel<train::ReduceScatterOp, CollectiveKind::reduce_scatter>>(*context);
+  train::AllGatherOp::attachInterface<
+      ShardingModel<train::AllGatherOp, CollectiveKind::all_gather>>(*context);
 }

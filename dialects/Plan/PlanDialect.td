@@ -154,7 +154,8 @@ def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "addCpuWor
   let summary = "what all ranks of a run do together";
   let description = [{
     `all_reduce`: each buffer, of `elements` numbers of `element_type`, becomes the sum of those of all ranks, in their
-    order (`train.all_reduce`).
+    order (`train.all_reduce`). The others read the first half of the buffers and write the second, in the same order:
+    `reduce_scatter` tensors, then the rank's shards of their sums, `all_gather` the rank's shards, then tensors of all.
   }];
   let arguments = (ins Plan_CollectiveKindAttr:$kind, Variadic<Plan_BufferType>:$tensors, Train_DimsAttr:$elements,
                        TypeAttr:$element_type);

@@ -15,7 +15,7 @@ def Plan_Space : I32EnumAttr<"Space", "where a buffer lives", [
 }
 
 def Plan_CollectiveKind : I32EnumAttr<"CollectiveKind", "what ranks do together", [
-    I32EnumAttrCase<"all_reduce", 0>]> {
+    I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_gather", 2>]> {
   let cppNamespace = "::trainc::plan";
   let genSpecializedAttr = 0;
 }

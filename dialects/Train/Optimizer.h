@@ -6,6 +6,8 @@
 
 #include "dialects/Train/TrainBuilder.h"
 
+#include <functional>
+
 namespace trainc::train {
 
 /// Constants of an update; PyTorch's names and meanings. An optimizer ignores what it does not
@@ -27,6 +29,8 @@ struct OptimizerOperands {
   mlir::Value parameter, gradient;
   llvm::SmallVector<mlir::Value> state;
   mlir::Value lr, weightDecay, step;
+  /// The sum of all elements of the parameter's tensor, from this part of it; null: it is all.
+  std::function<mlir::Value(TrainBuilder &tb, mlir::Value part)> sumOverRanks;
 };
 
 /// A tensor that an update hands to the next one: of the parameter's shape, zero before the first.

@@ -4,6 +4,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
@@ -76,6 +77,20 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   } else if (name == kDecayScaleAttr || name == kLrScaleAttr) {
     if (!isa<FloatAttr>(attribute.getValue()))
       return op->emitOpError("argument ") << argument << ": expected " << name << " to be a float";
+  } else if (name == kShardAttr) {
+    auto shard = dyn_cast<DictionaryAttr>(attribute.getValue());
+    auto of = shard ? shard.getAs<TypeAttr>("of") : TypeAttr();
+    auto unit = shard ? shard.getAs<IntegerAttr>("unit") : IntegerAttr();
+    auto whole = of ? dyn_cast<RankedTensorType>(of.getValue()) : RankedTensorType();
+    if (!whole || !whole.hasStaticShape() || !unit || unit.getInt() < 1)
+      return op->emitOpError("argument ")
+             << argument << ": expected train.shard to be {of = a tensor of known size, unit = a "
+             << "number of elements}, got " << attribute.getValue();
+    Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[argument];
+    const DimAttr elements = Shard{whole, unit.getInt()}.elements();
+    if (!isa<RankedTensorType>(type) || getNumElements(type) != elements)
+      return op->emitOpError("argument ")
+             << argument << ": expected a shard of " << elements.str() << " elements, got " << type;
   }
   return success();
 }

@@ -120,8 +120,6 @@ public:
   Value biasCorrection(double beta, Value step) {
     return tb.sub(f64(1), tb.pow(f64(beta), f64(step)));
   }
-  /// |x|, in the type that is computed in.
-  Value norm(Value x) { return tb.sqrt(tb.sumAll(tb.mul(x, x))); }
 
   TrainBuilder &tb;
   Type type;
@@ -176,25 +174,41 @@ void AdamOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
   results.push_back(tb.cast(v, getNewExpAvgSq().getType()));
 }
 
-void LambOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
-  Update u(tb, getParameter());
-  double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
-  Value p = u.in(getParameter()), g = u.in(getGradient());
-  auto [m, v] = updateMoments(u, g, u.in(getExpAvg()), u.in(getExpAvgSq()), beta1, beta2);
-  Value mHat = tb.div(m, u.everywhere(u.biasCorrection(beta1, getStep())));
-  Value vHat = tb.div(v, u.everywhere(u.biasCorrection(beta2, getStep())));
-  Value direction = tb.div(mHat, tb.add(tb.sqrt(vHat), u.constant(getEpsilon().convertToDouble())));
-  direction = u.addScaled(direction, u.everywhere(getWeightDecay()), p);
+static SmallVector<Value> updateLamb(TrainBuilder &tb, const OptimizerOperands &in, double beta1,
+                                     double beta2, double epsilon) {
+  Update u(tb, in.parameter);
+  Value p = u.in(in.parameter), g = u.in(in.gradient);
+  auto [m, v] = updateMoments(u, g, u.in(in.state[0]), u.in(in.state[1]), beta1, beta2);
+  Value mHat = tb.div(m, u.everywhere(u.biasCorrection(beta1, in.step)));
+  Value vHat = tb.div(v, u.everywhere(u.biasCorrection(beta2, in.step)));
+  Value direction = tb.div(mHat, tb.add(tb.sqrt(vHat), u.constant(epsilon)));
+  direction = u.addScaled(direction, u.everywhere(in.weightDecay), p);
+  auto norm = [&](Value x) {
+    Value squares = tb.mul(x, x);
+    return tb.sqrt(in.sumOverRanks ? in.sumOverRanks(tb, squares) : tb.sumAll(squares));
+  };
   // The trust ratio, 1 where either norm is 0.
-  Value ofP = u.norm(p), ofDirection = u.norm(direction);
+  Value ofP = norm(p), ofDirection = norm(direction);
   Value zero = tb.scalarLike(ofP, 0), one = tb.scalarLike(ofP, 1);
   Value defined = tb.logicalAnd(tb.compare("gt", ofP, zero), tb.compare("gt", ofDirection, zero));
   Value ratio = tb.select(defined, tb.div(ofP, tb.select(defined, ofDirection, one)), one);
-  Value scale = tb.mul(u.f64(getLr()), u.f64(ratio));
+  Value scale = tb.mul(u.f64(in.lr), u.f64(ratio));
   Value updated = tb.sub(p, tb.mul(u.everywhere(scale), direction));
-  results.push_back(tb.cast(updated, getResult().getType()));
-  results.push_back(tb.cast(m, getNewExpAvg().getType()));
-  results.push_back(tb.cast(v, getNewExpAvgSq().getType()));
+  return {tb.cast(updated, in.parameter.getType()), tb.cast(m, in.state[0].getType()),
+          tb.cast(v, in.state[1].getType())};
+}
+
+void LambOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
+  llvm::append_range(results, updateLamb(tb,
+                                         {getParameter(),
+                                          getGradient(),
+                                          {getExpAvg(), getExpAvgSq()},
+                                          getLr(),
+                                          getWeightDecay(),
+                                          getStep(),
+                                          {}},
+                                         getBeta1().convertToDouble(), getBeta2().convertToDouble(),
+                                         getEpsilon().convertToDouble()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,6 +253,9 @@ static SmallVector<Value> buildAdamWHf(TrainBuilder &tb, const OptimizerOperands
 }
 static SmallVector<Value> buildLamb(TrainBuilder &tb, const OptimizerOperands &in,
                                     const OptimizerOptions &options) {
+  // The op is of whole parameters.
+  if (in.sumOverRanks)
+    return updateLamb(tb, in, options.beta1, options.beta2, options.epsilon);
   Type types[] = {in.parameter.getType(), in.state[0].getType(), in.state[1].getType()};
   auto op =
       LambOp::create(tb.b(), tb.loc(), types[0], types[1], types[2], in.parameter, in.gradient,

@@ -92,7 +92,7 @@ llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int6
     optimizer["groups"] = std::move(groups);
   if (options.layerDecay != 1)
     optimizer["layer_decay"] = options.layerDecay;
-  if (graph.distribution == Distribution::Data)
-    optimizer["distribute"] = "data";
+  if (graph.distribution != Distribution::None)
+    optimizer["distribute"] = nameOf(graph.distribution);
   return optimizer;
 }

@@ -37,6 +37,8 @@ public:
         out << " divisor " << symbol->divisor();
       assert(symbol->name() && "a verified buffer has what the schema requires");
       const fb::Tensor *input = item(program.inputs(), uint32_t(symbol->source_input()));
+      if (symbol->run() != fb::RunSymbol::none)
+        out << " of the run";
       if (symbol->counts())
         out << " counts "
             << (symbol->what() == fb::CountKind::elements

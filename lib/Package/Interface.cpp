@@ -3,6 +3,8 @@
 
 #include "trainc/Package/Interface.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "dialects/Train/Collectives/Shards.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Conversion/GradNorm.h"
 #include "trainc/Conversion/LossWeight.h"
@@ -49,6 +51,14 @@ static InterfaceTensor &entry(std::vector<InterfaceTensor> &table, StringRef nam
   return table[index];
 }
 
+/// As a whole, where the function has a rank's shard.
+static void addState(PackageInterface &interface, func::FuncOp function, unsigned argument) {
+  const std::optional<Shard> shard = getShard(function, argument);
+  Type type = function.getArgument(argument).getType();
+  entry(interface.state, getArgName(function, argument), shard ? Type(shard->of) : type).shardUnit =
+      shard ? shard->unit : 0;
+}
+
 FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
   PackageInterface interface;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -89,7 +99,10 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
           tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
         }
       } else if (role == "state") {
-        entry(interface.state, name.getValue(), type);
+        addState(interface, function, i);
+      } else if (role == "gradient") {
+        if (const std::optional<Shard> shard = getShard(function, i))
+          entry(interface.parameters, name.getValue(), shard->of).gradientUnit = shard->unit;
       } else if (role == "hyper") {
         entry(interface.hypers, name.getValue(), type);
       } else if (role == "input") {

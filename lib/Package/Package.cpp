@@ -2,6 +2,7 @@
 // The manifest and the zip file around everything.
 
 #include "trainc/Package/Package.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "format/file.h"
 #include "format/hash.h"
 #include "format/signature.h"
@@ -234,7 +235,9 @@ private:
         object["differs"] = int64_t(*symbol.getDiffers());
       if (symbol.getDiffers() && symbol.getCounts() != CountKind::elements)
         object["counts"] = stringifyCountKind(symbol.getCounts());
-      if (!symbol.getDiffers())
+      if (isOfRun(symbol))
+        object["run"] = symbol.getSymName();
+      else if (!symbol.getDiffers())
         object["axis"] = int64_t(symbol.getAxis().value_or(0));
       result.push_back(std::move(object));
     }

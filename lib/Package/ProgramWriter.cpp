@@ -3,6 +3,7 @@
 
 #include "trainc/Package/ProgramWriter.h"
 #include "dialects/Plan/TableBuilder.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "format/program.h"
 #include "trainc/Analysis/Phases.h"
 #include "trainc/Support/Location.h"
@@ -38,8 +39,8 @@ public:
     for (SymbolOp symbol : symbols) {
       int input =
           symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
-      // A size that no input tells could never be known.
-      if (input < 0)
+      // A size that neither the run nor an input tells could never be known.
+      if (input < 0 && !isOfRun(symbol))
         return symbol.emitError("size symbol '") << symbol.getSymName() << "' has no input";
       if (symbol.getDiffers() && failed(checkCount(symbol)))
         return failure();
@@ -47,9 +48,9 @@ public:
       symbolTable.push_back(fb::CreateSymbol(
           out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
           symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
-          symbol.getDiffers() ? -1 : int32_t(symbol.getAxis().value_or(0)),
+          symbol.getDiffers() || input < 0 ? -1 : int32_t(symbol.getAxis().value_or(0)),
           symbol.getDiffers().has_value(), symbol.getDiffers().value_or(0),
-          static_cast<fb::CountKind>(symbol.getCounts())));
+          static_cast<fb::CountKind>(symbol.getCounts()), runSymbol(symbol)));
     }
     std::vector<Offset<fb::ValueRule>> rules;
     for (const InputRule &rule : interface.rules) {
@@ -66,7 +67,8 @@ public:
         entries.push_back(fb::CreateTensor(
             out, out.CreateString(tensor.name),
             tensor.isUnsigned ? fb::DType::u8 : *plan::getDType(tensor.type.getElementType()),
-            out.CreateVector(expressions(getDims(tensor.type)))));
+            out.CreateVector(expressions(getDims(tensor.type))), tensor.shardUnit,
+            tensor.gradientUnit));
       return out.CreateVector(entries);
     };
     for (auto *table : {&interface.parameters, &interface.state, &interface.inputs,
@@ -107,6 +109,12 @@ public:
   }
 
 private:
+  static fb::RunSymbol runSymbol(SymbolOp symbol) {
+    return !isOfRun(symbol)                      ? fb::RunSymbol::none
+           : symbol.getSymName() == kWorldSymbol ? fb::RunSymbol::world
+                                                 : fb::RunSymbol::rank;
+  }
+
   /// Of a symbol that counts, what a runtime refuses.
   LogicalResult checkCount(SymbolOp symbol) {
     auto name = [&] { return "count '" + symbol.getSymName().str() + "'"; };

@@ -2,6 +2,7 @@
 // Each check is linear in what it looks at: ops, arguments, and the different types.
 
 #include "lib/Phases/Functions.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -27,13 +28,13 @@ LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
   for (Operation *function : functions) {
     StringRef name = SymbolTable::getSymbolName(function);
     // Plain functions.
-    if (llvm::is_contained({"step", "micro", "update", "loss_weight", "eval"}, name))
+    if (llvm::is_contained({"step", "micro", "absent", "update", "loss_weight", "eval"}, name))
       continue;
     auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
     // One level: variants have none of their own.
     if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
-      return refuse(function, phase) << "a function is @step, @micro, @update, @loss_weight, @eval "
-                                        "or a variant of one, not @"
+      return refuse(function, phase) << "a function is @step, @micro, @absent, @update, "
+                                        "@loss_weight, @eval or a variant of one, not @"
                                      << name;
     if (!byName.contains(base.getValue()))
       return refuse(function, phase)
@@ -53,27 +54,32 @@ namespace {
 class Sizes {
 public:
   explicit Sizes(ModuleOp module) {
-    for (auto symbol : module.getOps<SymbolOp>())
+    for (auto symbol : module.getOps<SymbolOp>()) {
       declared.insert(symbol.getSymName());
+      hasRank |= symbol.getSymName() == kRankSymbol && isOfRun(symbol);
+    }
   }
 
-  /// A size of the type that nobody declares; "": none.
-  std::string missing(Type type) {
+  /// What is wrong with the sizes of the type; "": nothing.
+  std::string problem(Type type) {
     // Types are unique: each is looked at once.
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
       return "";
-    std::string name;
+    std::string text;
     for (DimAttr dim : getDims(tensor))
       dim.forEachSymbol([&](StringRef symbol) {
         if (!declared.contains(symbol))
-          name = symbol.str();
+          text = "every size is declared, but no train.symbol has the name '" + symbol.str() + "'";
+        else if (hasRank && symbol == kRankSymbol)
+          text = "sizes are the same on all ranks, only starts depend on which it is";
       });
-    return name;
+    return text;
   }
 
 private:
   llvm::StringSet<> declared;
+  bool hasRank = false;
   llvm::DenseSet<Type> seen;
 };
 } // namespace
@@ -108,9 +114,8 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
   Sizes sizes(function->getParentOfType<ModuleOp>());
   auto checkType = [&](Operation *op, Type type) -> LogicalResult {
     // Types of arguments and of all results.
-    if (std::string missing = sizes.missing(type); !missing.empty())
-      return refuse(op, phase) << "every size is declared, but no train.symbol has the name '"
-                               << missing << "'";
+    if (std::string problem = sizes.problem(type); !problem.empty())
+      return refuse(op, phase) << problem;
     return success();
   };
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `verify-schedule`.
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "lib/Phases/Functions.h"
 #include "lib/Phases/Phases.h"
 #include "mlir/IR/Matchers.h"
@@ -44,6 +45,33 @@ struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<Verify
           (void)phases::refuseOp(&op, kPhase, kLeaves);
           return signalPassFailure();
         }
+    if (failed(checkCollectives()))
+      signalPassFailure();
+  }
+
+  /// What ranks may run at the same time calls the same.
+  LogicalResult checkCollectives() {
+    func::FuncOp first;
+    SmallVector<Operation *> expected;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(kInStepAttr))
+        continue;
+      SmallVector<Operation *> calls;
+      for (Operation &op : function.getBody().front())
+        if (op.hasTrait<CollectiveCall>())
+          calls.push_back(&op);
+      auto agree = [](Operation *a, Operation *b) {
+        return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
+               a->getResultTypes() == b->getResultTypes();
+      };
+      if (first && !llvm::equal(calls, expected, agree))
+        return phases::refuse(function, kPhase)
+               << "ranks that run @" << function.getName() << " and @" << first.getName()
+               << " at the same time have the same collectives";
+      first = function;
+      expected = std::move(calls);
+    }
+    return success();
   }
 };
 } // namespace

@@ -75,6 +75,27 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   addCleanup(pm);
 }
 
+/// An exchange of less costs its latency alone, and saves next to nothing.
+static constexpr int64_t kShardFrom = 64 * 1024;
+
+/// Bytes of gradients that travel together.
+static constexpr int64_t kBucket = int64_t(32) << 20;
+
+/// In the order of Distribution.
+static constexpr StringLiteral kDistributions[] = {"", "data", "zero1", "zero2"};
+
+StringRef trainc::nameOf(Distribution distribution) { return kDistributions[int(distribution)]; }
+
+std::optional<Distribution> trainc::parseDistribution(StringRef name) {
+  auto *it = llvm::find(kDistributions, name);
+  return it == std::end(kDistributions) ? std::nullopt
+                                        : std::optional(Distribution(it - kDistributions));
+}
+
+std::vector<std::string> trainc::getDistributionNames() {
+  return std::vector<std::string>(std::begin(kDistributions) + 1, std::end(kDistributions));
+}
+
 /// From @forward to the functions that train. `packed`: of packed tokens.
 static void addTraining(OpPassManager &pm, const GraphOptions &options, bool packed) {
   if (!options.fusedAttention && options.eliminatePadding && !options.inference) {
@@ -102,9 +123,11 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     attach.clip = options.clip;
     attach.gradNorm = options.gradNorm;
     attach.stateFormat = options.optimizerState;
+    if (hasShards(options.distribution))
+      attach.shardFrom = kShardFrom;
     pm.addPass(createAttachOptimizerPass(attach));
     if (options.distribution != Distribution::None)
-      pm.addPass(createDistributePass());
+      pm.addPass(createDistributePass({kBucket, options.distribution >= Distribution::Zero2}));
   }
   FormStepsPassOptions form;
   // f16 only: bf16 has the range of f32.

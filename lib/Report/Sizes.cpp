@@ -3,6 +3,7 @@
 
 #include "trainc/Report/Sizes.h"
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -11,11 +12,18 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// No size, and of no size.
+static bool isRank(SymbolOp symbol) {
+  return isOfRun(symbol) && symbol.getSymName() == kRankSymbol;
+}
+
 /// Axes with a maximum begin with it; others have no value yet.
 Sizes::Sizes(ModuleOp module, const PackageInterface &interface)
     : interface(&interface), symbols(module.getOps<SymbolOp>()) {
   for (SymbolOp symbol : symbols)
-    if (!symbol.getDiffers() && symbol.getMax())
+    if (isOfRun(symbol)) // one rank, unless it is said
+      values[symbol.getSymName()] = symbol.getMin();
+    else if (!symbol.getDiffers() && symbol.getMax())
       values[symbol.getSymName()] = *symbol.getMax();
 }
 
@@ -71,7 +79,7 @@ SmallVector<StringRef> Sizes::unbound() const {
 SmallVector<StringRef> Sizes::named() const {
   SmallVector<StringRef> names;
   for (SymbolOp symbol : symbols)
-    if (values.count(symbol.getSymName()))
+    if (values.count(symbol.getSymName()) && !isRank(symbol))
       names.push_back(const_cast<SymbolOp &>(symbol).getSymName());
   if (values.count(kWorldSymbol) && !llvm::is_contained(names, kWorldSymbol))
     names.push_back(kWorldSymbol);

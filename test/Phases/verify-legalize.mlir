@@ -72,3 +72,12 @@ func.func @forward(%x: tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "inp
   %0 = train.full 1.0 : f32 : tensor<?xf32, #train.dims<rows>>
   return
 }
+
+// -----
+
+train.symbol @rank min 0 {train.run}
+func.func @forward(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) {
+  // expected-error @below {{after the phase 'legalize' sizes are the same on all ranks, only starts depend on which it is}}
+  %0 = train.full 1.0 : f32 : tensor<?xf32, #train.dims<rank>>
+  return
+}

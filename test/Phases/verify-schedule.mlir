@@ -38,3 +38,21 @@ func.func @eval(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
 // expected-error @below {{after the phase 'schedule' there is no place for the op 'plan.function'}}
 plan.function @eval {
 }
+
+// -----
+
+func.func @eval() attributes {train.in_step} {
+  return
+}
+func.func @step() {
+  return
+}
+func.func @update() {
+  return
+}
+// expected-error @below {{after the phase 'schedule' ranks that run @micro and @eval at the same time have the same collectives}}
+func.func @micro(%x: tensor<4xf32> {train.role = "gradient", train.name = "x"})
+    -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "x"}) attributes {train.in_step} {
+  %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -2,11 +2,11 @@
 // What the ops of several ranks have in common, and their verifiers.
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 
 using namespace mlir;
 using namespace trainc::train;
 
-#include "dialects/Train/TrainCollectiveInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Train/TrainCollectives.cpp.inc"
 
@@ -31,8 +31,11 @@ AxisMap trainc::train::detail::collectiveAxisMap(Operation *op) {
 LogicalResult trainc::train::detail::evaluateAlone(ArrayRef<HostTensor> operands,
                                                    const SymbolValues &,
                                                    MutableArrayRef<HostTensor> results) {
-  for (auto [operand, result] : llvm::zip_equal(operands, results))
+  for (auto [operand, result] : llvm::zip_equal(operands, results)) {
+    const size_t size = size_t(result.size());
     result.data = operand.data;
+    result.data.resize(size);
+  }
   return success();
 }
 
@@ -65,7 +68,53 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
+/// Of an op that cuts or puts together, whether each tensor and its shard belong to each other.
+static LogicalResult verifyShards(Operation *op, ArrayRef<int64_t> units, ValueRange wholes,
+                                  ValueRange shards) {
+  if (units.size() != wholes.size())
+    return op->emitOpError("expected a unit for each of ")
+           << wholes.size() << " tensors, got " << units.size();
+  for (auto [unit, whole, part] : llvm::zip_equal(units, wholes, shards)) {
+    if (unit < 1)
+      return op->emitOpError("expected units of at least an element, got ") << unit;
+    if (!getNumElements(whole.getType()).getConstant())
+      return op->emitOpError("expected a tensor of a size that is known, got ") << whole.getType();
+    const DimAttr elements = Shard{cast<RankedTensorType>(whole.getType()), unit}.elements();
+    if (getNumElements(part.getType()) != elements)
+      return op->emitOpError("expected a shard of ")
+             << elements.str() << " elements of " << whole.getType() << ", got " << part.getType();
+  }
+  return success();
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  for (Value from : getTensors())
+    if (!getElementType(from).isF32() && !getElementType(from).isF64())
+      return emitOpError("expected tensors of f32 or f64, got ") << from.getType();
+  return verifyShards(*this, getUnits(), getTensors(), getResults());
+}
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(verifyTensors(*this)))
+    return failure();
+  return verifyShards(*this, getUnits(), getResults(), getTensors());
+}
+
 SmallVector<Value> trainc::train::buildAllReduce(OpBuilder &builder, Location loc,
                                                  ValueRange values) {
   return AllReduceOp::create(builder, loc, values.getTypes(), values)->getResults();
+}
+
+SmallVector<Value> trainc::train::buildReduceScatter(OpBuilder &builder, Location loc,
+                                                     ValueRange values, TypeRange types,
+                                                     ArrayRef<int64_t> units) {
+  return ReduceScatterOp::create(builder, loc, types, values, units)->getResults();
+}
+
+SmallVector<Value> trainc::train::buildAllGather(OpBuilder &builder, Location loc,
+                                                 ValueRange values, TypeRange types,
+                                                 ArrayRef<int64_t> units) {
+  return AllGatherOp::create(builder, loc, types, values, units)->getResults();
 }

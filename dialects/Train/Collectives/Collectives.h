@@ -5,15 +5,22 @@
 
 #include "dialects/Train/TrainDialect.h"
 
-#include "dialects/Train/TrainCollectiveInterfaces.h.inc"
-
 namespace trainc::train::detail {
 /// Every element of a result may depend on all of all operands.
 AxisMap collectiveAxisMap(mlir::Operation *op);
-/// Of one rank among one: the results are the operands.
+/// Of one rank among one: the results are the operands, with zeros behind them or without those.
 llvm::LogicalResult evaluateAlone(llvm::ArrayRef<HostTensor> operands, const SymbolValues &symbols,
                                   llvm::MutableArrayRef<HostTensor> results);
 } // namespace trainc::train::detail
+
+namespace trainc::train {
+/// Of a call that all ranks make together.
+template <typename Op>
+class CollectiveCall : public mlir::OpTrait::TraitBase<Op, CollectiveCall> {};
+/// On a function (unit): ranks may run another one at the same time that has it, so that all have
+/// the same collectives, in the order of the program.
+inline constexpr llvm::StringLiteral kInStepAttr = "train.in_step";
+} // namespace trainc::train
 
 #define GET_OP_CLASSES
 #include "dialects/Train/TrainCollectives.h.inc"
@@ -26,6 +33,14 @@ DimAttr getWorld(mlir::MLIRContext *context);
 /// The sums of these values over all ranks, which have one element type.
 llvm::SmallVector<mlir::Value> buildAllReduce(mlir::OpBuilder &builder, mlir::Location loc,
                                               mlir::ValueRange values);
+/// The rank's shards of these sums, as `types` of as many elements each.
+llvm::SmallVector<mlir::Value> buildReduceScatter(mlir::OpBuilder &builder, mlir::Location loc,
+                                                  mlir::ValueRange values, mlir::TypeRange types,
+                                                  llvm::ArrayRef<int64_t> units);
+/// The tensors of these types whose shards these values are.
+llvm::SmallVector<mlir::Value> buildAllGather(mlir::OpBuilder &builder, mlir::Location loc,
+                                              mlir::ValueRange values, mlir::TypeRange types,
+                                              llvm::ArrayRef<int64_t> units);
 } // namespace trainc::train
 
 #endif // TRAINC_DIALECTS_TRAIN_COLLECTIVES_COLLECTIVES_H

@@ -7,22 +7,14 @@
 
 include "dialects/Train/TrainBase.td"
 
-def CollectiveOpInterface : Train_Interface<"CollectiveOpInterface"> {
-  let description = [{
-    All ranks of a run make this call together, each with tensors of its own, in the same order among all such calls.
-  }];
-  let methods = [
-    InterfaceMethod<[{
-        whether the operands are added up, element by element, in the order of ranks from 0 on
-      }], "bool", "addsUp">,
-    InterfaceMethod<"whether the results are the parts of all ranks together", "bool", "gathers">,
-  ];
+// All ranks of a run make such a call together, each with tensors of its own, in the same order among all such calls.
+def Train_CollectiveCall : NativeOpTrait<"CollectiveCall"> {
+  let cppNamespace = "::trainc::train";
 }
 
-class Train_CollectiveOp<string mnemonic, bit adds, bit gathers, list<Trait> traits = []>
+class Train_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Train_Op<mnemonic, !listconcat([
-        DeclareOpInterfaceMethods<CollectiveOpInterface>,
-        DeclareOpInterfaceMethods<AxisMapOpInterface>,
+        Train_CollectiveCall, DeclareOpInterfaceMethods<AxisMapOpInterface>,
         DeclareOpInterfaceMethods<ReferenceOpInterface>,
         DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>], traits)> {
@@ -31,8 +23,6 @@ class Train_CollectiveOp<string mnemonic, bit adds, bit gathers, list<Trait> tra
   let assemblyFormat = "$tensors attr-dict `:` functional-type($tensors, $results)";
   let hasVerifier = 1;
   let extraClassDefinition = [{
-    bool $cppClass::addsUp() { return }] # !if(adds, "true", "false") # [{; }
-    bool $cppClass::gathers() { return }] # !if(gathers, "true", "false") # [{; }
     ::trainc::train::AxisMap $cppClass::getAxisMap() {
       return ::trainc::train::detail::collectiveAxisMap(getOperation());
     }
@@ -57,12 +47,35 @@ class Train_CollectiveOp<string mnemonic, bit adds, bit gathers, list<Trait> tra
   }];
 }
 
-def Train_AllReduceOp : Train_CollectiveOp<"all_reduce", 1, 1> {
+def Train_AllReduceOp : Train_CollectiveOp<"all_reduce"> {
   let summary = "sums over all ranks";
   let description = [{
     Each result is the sum of that operand's values on all ranks, on every rank: 0 + x of rank 0 + x of rank 1 + ..., in
     this order. So a step of several ranks has the bits of one that adds up as many micro-batches.
     Example: `%0:2 = train.all_reduce %w, %b : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)`.
+  }];
+}
+
+// Of tensors that are cut into shards, whose units are `units`: a number of elements for each.
+class Train_ShardingOp<string mnemonic> : Train_CollectiveOp<mnemonic> {
+  let arguments = (ins Variadic<Train_AnyTensor>:$tensors, DenseI64ArrayAttr:$units);
+  let assemblyFormat = "$tensors `units` `=` $units attr-dict `:` functional-type($tensors, $results)";
+}
+
+def Train_ReduceScatterOp : Train_ShardingOp<"reduce_scatter"> {
+  let summary = "the rank's shard of the sums over all ranks";
+  let description = [{
+    As `train.all_reduce`, of which the rank gets shard(n, u) = ((n / u rounded up) + world - 1) floordiv world * u elements
+    from rank * shard(n, u) on, n the elements of the tensor, u its unit; behind the tensor's end there are zeros.
+    Example: `%0 = train.reduce_scatter %w units = [4] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>`.
+  }];
+}
+
+def Train_AllGatherOp : Train_ShardingOp<"all_gather"> {
+  let summary = "tensors of the shards of all ranks";
+  let description = [{
+    The shards behind each other, as `train.reduce_scatter` cuts them, without what is behind the tensor's end.
+    Example: `%0 = train.all_gather %s units = [4] : (tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) -> tensor<4x3xf32>`.
   }];
 }
 

@@ -39,6 +39,11 @@ struct InterfaceTensor {
   bool usedInTrain = false, usedInEval = false;
   /// Inputs: tokens and labels.
   std::vector<InterfaceTokens> tokens;
+  /// State: elements that are never cut, where each rank has a shard (train::Shard); `type` is that
+  /// of the whole. 0: all of it is on every rank.
+  int64_t shardUnit = 0;
+  /// Parameters: the same of the accumulator of its gradient.
+  int64_t gradientUnit = 0;
   /// Outputs: the loss.
   bool isLoss = false;
   /// Of parameters, what sets them apart from others (numbers by their names in the manifest).

@@ -49,8 +49,20 @@ enum class Distribution {
   /// The package is for one rank.
   None,
   /// Rows: each rank has the whole model.
-  Data
+  Data,
+  /// And a part of the optimizer's state alone.
+  Zero1,
+  /// And of the accumulated gradients.
+  Zero2
 };
+
+/// Its name on the command line and in packages, "" for none; none where there is no such name.
+llvm::StringRef nameOf(Distribution distribution);
+std::optional<Distribution> parseDistribution(llvm::StringRef name);
+/// Names of all but none.
+std::vector<std::string> getDistributionNames();
+/// Whether ranks have shards, and so the symbols of a run.
+inline bool hasShards(Distribution distribution) { return distribution > Distribution::Data; }
 
 struct GraphOptions {
   Precision precision = Precision::Graph;

@@ -344,6 +344,18 @@ private:
     return places[value] = place;
   }
 
+  Value placeUpdate(Operation *op, Value result) override {
+    if (auto updated = updates.find(result); updated != updates.end())
+      for (Value target : updated->second) {
+        Operation *last = lastReader(target);
+        if ((last && op->isBeforeInBlock(last)) || !claimed.insert(target).second)
+          continue;
+        places[result] = {places[target].buffer, contiguousLayout(result.getType())};
+        return places[target].buffer;
+      }
+    return placeResult(result).buffer;
+  }
+
   Place placeOf(Value value) override {
     assert(places.contains(value) && "what makes a value is converted before what reads it");
     return places[value];

@@ -46,9 +46,10 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
       "micro-batches a step unless trainc-run says otherwise")
       ->check(CLI::Range(1, 1 << 20));
   add("--distribute", distribution, "HOW",
-      "data: several ranks train the package together, each on its share of the rows (" +
+      "data: several ranks train the package together, each on its share of the rows; zero1: and "
+      "each with a part of the optimizer's state alone; zero2: and of the gradients (" +
           namesOfTargets(hasCollectives) + ")")
-      ->check(CLI::IsMember({"data"}));
+      ->check(CLI::IsMember(getDistributionNames()));
   group("Which parameters (a REGEX is ECMAScript and matches anywhere in a name)");
   add("--trainable", options.legalize.trainable, "REGEX", "parameters to train");
   add("--group", groups, "REGEX: SETTING,...",
@@ -90,10 +91,14 @@ void TrainingOptions::read() {
   if (options.layerDecay > 1)
     throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
   if (!distribution.empty()) {
+    options.graph.distribution = *parseDistribution(distribution);
+    if (hasShards(options.graph.distribution) && options.target != &getHostTarget())
+      throw CLI::ValidationError("--distribute", distribution +
+                                                     " is for --target cpu: ranks share "
+                                                     "nothing but rows (data) elsewhere");
     checkTarget("--distribute", options.target->traits, hasCollectives,
                 "on " + options.target->traits.phrase.str() +
                     " ranks cannot exchange their gradients yet");
-    options.graph.distribution = Distribution::Data;
   }
   // Groups before what depends on them.
   readGroups();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // With the model's sizes and roles known, what the command line says of them is checked and told.
 
+#include "dialects/Train/Collectives/Shards.h"
 #include "format/status.h"
 #include "lib/Driver/IdleExpressions.h"
 #include "lib/Driver/ParameterSummary.h"
@@ -38,6 +39,12 @@ static std::string applyOptions(Compilation &c) {
   if (options.graph.distribution != Distribution::None)
     if (std::string problem = whyNotDistributed(forward, c.legalized.ownUpdates); !problem.empty())
       return "--distribute: " + problem;
+  if (hasShards(options.graph.distribution))
+    if (std::optional<StringRef> taken = train::declareRunSymbols(*c.module))
+      return "--distribute " + nameOf(options.graph.distribution).str() +
+             ": the model has a size called '" + taken->str() +
+             "', which is one of the ranks; --distribute data has none, or export the model with "
+             "another name for it";
   if (std::string problem = setPadTokens(forward, options.padTokens, c.model.paddingIds);
       !problem.empty())
     return problem;

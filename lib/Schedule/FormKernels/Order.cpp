@@ -3,6 +3,7 @@
 
 #include "lib/Schedule/FormKernels/Order.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "trainc/Transforms/Support/HoistReshape.h"
 #include <queue>
 
@@ -161,6 +162,21 @@ public:
       });
   }
 
+  /// Collectives keep the order of the program.
+  void orderCollectives(func::FuncOp function) {
+    int last = -1;
+    for (Operation &op : function.getBody().front()) {
+      if (!op.hasTrait<CollectiveCall>())
+        continue;
+      const int group = groups.groupOf(&op);
+      llvm::DenseSet<int> visited;
+      // Verified behind the phase: kernels that hold what is not of one purpose could make a cycle.
+      if (last >= 0 && !precedes(group, last, visited) && readers[last].insert(group))
+        ++missing[group];
+      last = group;
+    }
+  }
+
   /// Takes the groups one by one.
   /// Kahn's algorithm with a priority queue: n log n. Equal priorities go as the queue has them,
   /// which depends on the numbers of the groups only.
@@ -273,5 +289,7 @@ SmallVector<int> trainc::orderGroups(func::FuncOp function, const KernelGroups &
                                      const StoredValues &values, bool scheduleUpdates) {
   Order order(groups, values);
   order.orderUpdates(function, scheduleUpdates);
+  if (function->hasAttr(kInStepAttr))
+    order.orderCollectives(function);
   return order.take();
 }

@@ -17,6 +17,9 @@ namespace trainc {
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h.inc"
 } // namespace trainc
 
+/// Elements that one unit of a shard has.
+static constexpr int64_t kFewestInShards = 4096;
+
 namespace {
 /// A parameter that is trained, and its gradient.
 struct Trained {
@@ -85,7 +88,16 @@ private:
       return module.emitError("expected a momentum of at least 0, got ") << options.momentum;
     if (options.nesterov && options.momentum == 0)
       return module.emitError("expected a momentum above 0 with nesterov");
+    if (shardFrom && shardFrom < kFewestInShards)
+      return module.emitError("expected shards of parameters of at least ")
+             << kFewestInShards << " elements, got " << int64_t(shardFrom);
+    if (shardFrom && !hasRunSymbols(module))
+      return module.emitError("expected the symbols of a run, @world and @rank, for shards");
     return success();
+  }
+
+  bool isSharded(Type parameter) const {
+    return shardFrom && getNumElements(parameter).getConstant().value_or(0) >= shardFrom;
   }
 
   static double scaleOf(func::FuncOp func, unsigned argument, StringRef attribute) {
@@ -96,6 +108,38 @@ private:
   static std::optional<double> ownDecay(func::FuncOp func, unsigned argument) {
     auto decay = func.getArgAttrOfType<FloatAttr>(argument, kWeightDecayAttr);
     return decay ? std::optional(decay.getValueAsDouble()) : std::nullopt;
+  }
+
+  /// Parameters that are trained, or a rank's shards of them, and their gradients.
+  std::vector<Trained> addTrained(StepBuilder &step, func::FuncOp gradients,
+                                  StateFormat format) const {
+    MLIRContext *context = gradients.getContext();
+    std::vector<Trained> trained;
+    for (unsigned i = 0; i < gradients.getNumArguments(); ++i) {
+      StringRef name = getArgName(gradients, i);
+      // Parameters that the loss does not depend on get no update, and no state.
+      if (!gradients.getArgAttr(i, kTrainableAttr) || !isUsed(gradients, name))
+        continue;
+      BlockArgument like = gradients.getArgument(i);
+      Location loc = NameLoc::get(StringAttr::get(context, name + "/update"), gradients.getLoc());
+      StateStorage storage(format, like.getType(), isSharded(like.getType()));
+      NamedAttrList attributes(gradients.getArgAttrDict(i));
+      if (storage.getShard())
+        attributes.set(kShardAttr, storage.getShard()->toAttr());
+      Value parameter = step.argument("parameter", name, storage.getArgumentType(), like.getLoc(),
+                                      attributes.getDictionary(context));
+      trained.push_back({name.str(), parameter, Value(), loc, scaleOf(gradients, i, kLrScaleAttr),
+                         scaleOf(gradients, i, kDecayScaleAttr), ownDecay(gradients, i), storage});
+    }
+    for (Trained &one : trained)
+      one.gradient = step.argument("gradient", one.name, one.parameter.getType(), one.loc,
+                                   shardAttr(context, one.storage.getShard()));
+    return trained;
+  }
+  static DictionaryAttr shardAttr(MLIRContext *context, const std::optional<Shard> &shard) {
+    return shard ? DictionaryAttr::get(context, NamedAttribute(StringAttr::get(context, kShardAttr),
+                                                               shard->toAttr()))
+                 : DictionaryAttr();
   }
 
   void build(ModuleOp module, func::FuncOp gradients, const OptimizerSpec &spec,
@@ -110,20 +154,7 @@ private:
       format = StateFormat::Parameter;
 
     // Arguments in the order of the documentation: parameters, gradients, state, hyper-parameters.
-    std::vector<Trained> trained;
-    for (unsigned i = 0; i < gradients.getNumArguments(); ++i) {
-      StringRef name = getArgName(gradients, i);
-      // Parameters that the loss does not depend on get no update, and no state.
-      if (!gradients.getArgAttr(i, kTrainableAttr) || !isUsed(gradients, name))
-        continue;
-      Location argumentLoc = NameLoc::get(b.getStringAttr(name + "/update"), loc);
-      trained.push_back({name.str(), step.argumentLike(gradients, i), Value(), argumentLoc,
-                         scaleOf(gradients, i, kLrScaleAttr),
-                         scaleOf(gradients, i, kDecayScaleAttr), ownDecay(gradients, i),
-                         StateStorage(format, gradients.getArgumentTypes()[i])});
-    }
-    for (Trained &one : trained)
-      one.gradient = step.argument("gradient", one.name, one.parameter.getType(), one.loc);
+    std::vector<Trained> trained = addTrained(step, gradients, format);
     auto partName = [](const Trained &one, const OptimizerState &state,
                        const StateStorage::Part &part) {
       return (one.name + "/" + state.name + part.suffix).str();
@@ -134,7 +165,8 @@ private:
       for (const OptimizerState &state : states) {
         auto &ofState = ofParameter.emplace_back();
         for (const StateStorage::Part &part : one.storage.getParts())
-          ofState.push_back(step.argument("state", partName(one, state, part), part.type, one.loc));
+          ofState.push_back(step.argument("state", partName(one, state, part), part.type, one.loc,
+                                          shardAttr(context, part.shard)));
       }
     }
     Type f32 = getTensorType({}, b.getF32Type()), i64 = getTensorType({}, b.getI64Type());
@@ -162,7 +194,11 @@ private:
       TrainBuilder tb = step.at(one.loc);
       const StateStorage &storage = one.storage;
       OptimizerOperands operands{
-          storage.arrange(tb, one.parameter), one.gradient, {}, Value(), Value(), stepNumber};
+          storage.arrange(tb, one.parameter), one.gradient, {}, Value(), Value(), stepNumber, {}};
+      if (storage.getShard())
+        operands.sumOverRanks = [&storage](TrainBuilder &tb, Value part) {
+          return storage.sumOverRanks(tb, part);
+        };
       for (auto [state, parts] : llvm::zip_equal(states, old))
         operands.state.push_back(storage.load(tb, parts, state));
       // Factors of 1 fold away: parameters without a scale of their own cost nothing.
@@ -237,9 +273,10 @@ private:
         type = tb.b().getF64Type();
     Value total;
     for (const Trained &one : trained) {
-      Value g = tb.cast(one.gradient, type);
+      Value g = tb.cast(one.gradient, type), squares = tb.mul(g, g);
       // In the order of the parameters: sums are the same in every compilation.
-      total = tb.add(total, tb.sumAll(tb.mul(g, g)));
+      total = tb.add(total, one.storage.getShard() ? one.storage.sumOverRanks(tb, squares)
+                                                   : tb.sumAll(squares));
     }
     return total ? tb.sqrt(total) : Value();
   }

@@ -23,6 +23,11 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     it is not finite, the update must not happen. With `clip` or `grad-norm` it is an output, too, marked by
     `train.grad_norm`, of the gradients before they are clipped.
 
+    With `shard-from`, parameters of so many elements are updated a shard at a time (docs/design/distribute.md): they, their
+    gradients and their state are arguments of a rank's shard, in blocks [rows, block], which `train.shard` says of them.
+    Norms of them are of all ranks' shards, added up by rows and then in the order of rows. This needs the symbols
+    `@world` and `@rank`.
+
     Fails without `@gradients` and on options that the optimizer does not allow.
 
     ```mlir
@@ -62,6 +67,8 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
            "clip the norm of all gradients together to the hyper-parameter clip_norm">,
     Option<"gradNorm", "grad-norm", "bool", "false",
            "the norm of all gradients together is a result, also where it is not clipped">,
+    Option<"shardFrom", "shard-from", "int64_t", "0",
+           "elements from which on a parameter's update is a rank's shard of it; 0: none is">,
   ];
 }
 

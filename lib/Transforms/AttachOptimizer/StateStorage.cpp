@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/AttachOptimizer/StateStorage.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Philox.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -16,6 +17,9 @@ static constexpr int64_t kFewElements = 4096;
 /// Elements that share a scale: the largest divisor of the parameter's size between these, or the
 /// largest, with a last block that is not full.
 static constexpr int64_t kLargestBlock = 256, kSmallestBlock = 64;
+/// Elements that ranks do not cut, as many whole blocks as are not more than these: few enough for
+/// equal shards, and enough for whole pages in files and memory.
+static constexpr int64_t kUnit = 4096;
 /// The largest codes.
 static constexpr double kSigned = 127, kUnsigned = 255;
 
@@ -38,8 +42,9 @@ static int64_t chooseBlock(int64_t elements) {
   return kLargestBlock;
 }
 
-StateStorage::StateStorage(StateFormat format, Type parameter)
-    : format(format), parameterDims(getDims(parameter)), dims(parameterDims) {
+StateStorage::StateStorage(StateFormat format, Type parameter, bool isSharded)
+    : format(format), parameterDims(getDims(parameter)), dims(parameterDims),
+      argumentType(parameter) {
   MLIRContext *context = parameter.getContext();
   std::optional<int64_t> known = getNumElements(parameter).getConstant();
   // 0 where the size is symbolic, so that 8 bits fall back to f32.
@@ -47,38 +52,69 @@ StateStorage::StateStorage(StateFormat format, Type parameter)
   if (format == StateFormat::Int8 && elements < kFewElements)
     this->format = StateFormat::F32;
   Type f32 = Float32Type::get(context);
+  // An f64 parameter keeps its precision.
+  Type wide = getElementTypeOrSelf(parameter).isF64() ? getElementTypeOrSelf(parameter) : f32;
+  int64_t block = 0;
+  if (this->format == StateFormat::Int8 || isSharded) {
+    block = chooseBlock(elements);
+    padded = llvm::alignTo(elements, block);
+    dims = {DimAttr::constant(context, padded / block), DimAttr::constant(context, block)};
+  }
   switch (this->format) {
   case StateFormat::Parameter:
     parts = {{"", parameter}};
     break;
   case StateFormat::F32:
-    // An f64 parameter keeps its precision.
-    parts = {{"", getElementTypeOrSelf(parameter).isF64() ? parameter
-                                                          : withElementType(parameter, f32)}};
+    parts = {{"", withElementType(parameter, wide)}};
     break;
   case StateFormat::BF16:
     parts = {{"", withElementType(parameter, BFloat16Type::get(context))}};
     break;
-  case StateFormat::Int8: {
-    int64_t block = chooseBlock(elements);
-    padded = llvm::alignTo(elements, block);
-    dims = {DimAttr::constant(context, padded / block), DimAttr::constant(context, block)};
+  case StateFormat::Int8:
     parts = {{"", getTensorType(dims, IntegerType::get(context, 8))},
              {".absmax", getTensorType({dims[0]}, f32)}};
     break;
   }
+  if (isSharded)
+    cut(block);
+}
+
+/// Tensors of an element for each of the parameter's, and those of an element a block.
+void StateStorage::cut(int64_t block) {
+  MLIRContext *context = argumentType.getContext();
+  const int64_t rows = kUnit / block;
+  shard = train::Shard{cast<RankedTensorType>(argumentType), rows * block};
+  dims = {shard->units() * DimAttr::constant(context, rows), DimAttr::constant(context, block)};
+  for (Part &part : parts) {
+    const bool isOfBlocks = part.suffix == ".absmax";
+    part.shard = train::Shard{cast<RankedTensorType>(part.type), isOfBlocks ? rows : shard->unit};
+    part.type = getTensorType(isOfBlocks ? ArrayRef<DimAttr>(dims).take_front() : dims,
+                              getElementTypeOrSelf(part.type));
   }
+  // What arrives is arranged already, and leaves as it is.
+  parameterDims = dims;
+  argumentType = getTensorType(dims, getElementTypeOrSelf(argumentType));
+}
+
+Value StateStorage::sumOverRanks(TrainBuilder &tb, Value x) const {
+  assert(shard && "one rank has the sum alone");
+  Value rows = tb.sum(x, {1});
+  // As many as there are in the tensor, however the ranks share them.
+  const int64_t columns = *dims[1].getConstant();
+  Type all = getTensorType({tb.dimAttr(padded / columns)}, getElementType(rows));
+  return tb.sumAll(
+      buildAllGather(tb.b(), tb.loc(), {rows}, {all}, {shard->unit / columns}).front());
 }
 
 /// To blocks: zeros behind the last element, which stay zeros (0 updates of 0).
 Value StateStorage::arrange(TrainBuilder &tb, Value x) const {
-  if (padded != elements)
+  if (!shard && padded != elements)
     x = tb.pad(tb.reshape(x, {tb.dimAttr(elements)}), 0, {tb.dimAttr(0)}, {tb.dimAttr(padded)});
   return tb.reshape(x, dims);
 }
 
 Value StateStorage::restore(TrainBuilder &tb, Value x) const {
-  if (padded != elements)
+  if (!shard && padded != elements)
     x = tb.slice(tb.reshape(x, {tb.dimAttr(padded)}), {tb.dimAttr(0)}, {tb.dimAttr(elements)});
   return tb.reshape(x, parameterDims);
 }
@@ -88,7 +124,13 @@ Value StateStorage::drawBits(TrainBuilder &tb, Value seed, Value step, StringRef
   // The same on every rank: they round alike. No node of the graph has this name.
   Value zero = tb.scalarLike(seed, 0);
   uint64_t node = philox::hashName((parameter + "/state").str());
-  return tb.randomBits(tb.rngKey(seed, step, zero, zero, node), dims);
+  Value key = tb.rngKey(seed, step, zero, zero, node);
+  if (!shard)
+    return tb.randomBits(key, dims);
+  // Those of the elements' places in the whole tensor.
+  DimAttr world = DimAttr::symbol(tb.context(), kWorldSymbol),
+          rank = DimAttr::symbol(tb.context(), kRankSymbol);
+  return tb.sliceAxis(tb.randomBits(key, {world * dims[0], dims[1]}), 0, rank * dims[0], dims[0]);
 }
 
 Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {

@@ -19,6 +19,7 @@
 #ifndef TRAINC_TRANSFORMS_ATTACHOPTIMIZER_STATESTORAGE_H
 #define TRAINC_TRANSFORMS_ATTACHOPTIMIZER_STATESTORAGE_H
 
+#include "dialects/Train/Collectives/Shards.h"
 #include "dialects/Train/Optimizer.h"
 
 namespace trainc {
@@ -36,17 +37,27 @@ enum class StateFormat {
 /// By its name on the command line: fp32, bf16, int8, or "" for the parameter's own type.
 std::optional<StateFormat> parseStateFormat(llvm::StringRef name);
 
-/// The storage of the state of one parameter.
+/// The storage of the state of one parameter, or of a rank's shard of it.
 class StateStorage {
 public:
-  StateStorage(StateFormat format, mlir::Type parameter);
+  StateStorage(StateFormat format, mlir::Type parameter, bool isSharded);
 
   /// A tensor that a state lies in; the suffix is that of its name.
   struct Part {
     llvm::StringRef suffix;
     mlir::Type type;
+    /// Where `type` is that of a shard.
+    std::optional<train::Shard> shard = {};
   };
   llvm::ArrayRef<Part> getParts() const { return parts; }
+  /// The shard of the parameter that is updated here; none: all of it.
+  const std::optional<train::Shard> &getShard() const { return shard; }
+  /// The type that parameter, or shard, and gradient come in.
+  mlir::Type getArgumentType() const { return argumentType; }
+  /// The sum over all ranks' shards of `x`, which has the shape that the update is computed in: of
+  /// rows first, then of these in their order, so that its bits do not depend on how many ranks
+  /// there are.
+  mlir::Value sumOverRanks(train::TrainBuilder &tb, mlir::Value x) const;
   /// Whether `store` wants random bits.
   bool isRounded() const { return format == StateFormat::BF16 || format == StateFormat::Int8; }
 
@@ -67,6 +78,8 @@ public:
                                        unsigned number) const;
 
 private:
+  /// Makes the types those of a rank's shards, of blocks of so many elements.
+  void cut(int64_t block);
   /// Sixteen of the bits as a number from 0 to 65535.
   mlir::Value half(train::TrainBuilder &tb, mlir::Value bits, unsigned number) const;
 
@@ -75,6 +88,8 @@ private:
   /// Elements of the parameter, and of its blocks where the last one is not full.
   int64_t elements = 0, padded = 0;
   llvm::SmallVector<Part, 2> parts;
+  std::optional<train::Shard> shard;
+  mlir::Type argumentType;
 };
 
 } // namespace trainc

@@ -4,6 +4,7 @@
 #include "lib/Transforms/Distribute/Distribute.h"
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Transforms/Support/StepBuilder.h"
 
@@ -19,7 +20,12 @@ namespace trainc {
 namespace {
 /// What travels together.
 struct Bucket {
-  SmallVector<Value> gradients;
+  bool isCut;
+  Type element;
+  SmallVector<Value> values;
+  SmallVector<Type> results;
+  SmallVector<int64_t> units;
+  SmallVector<unsigned> arguments; ///< of @update
   int64_t bytes = 0;
 };
 
@@ -48,43 +54,133 @@ struct DistributePass : trainc::impl::DistributePassBase<DistributePass> {
   }
 
 private:
+  /// Adds a value to the last bucket of its kind, or to a new one: that of an argument of @update,
+  /// which may be a shard.
+  void add(std::vector<Bucket> &buckets, unsigned argument, Value value, Type result,
+           const std::optional<Shard> &shard, Type travels) {
+    Type element = getElementType(value);
+    const bool isCut = shard.has_value();
+    auto open = llvm::find_if(buckets, [&](const Bucket &one) {
+      return one.isCut == isCut && one.element == element && one.bytes < bucket;
+    });
+    if (open == buckets.end())
+      open = buckets.insert(open, {isCut, element, {}, {}, {}, {}});
+    Bucket &last = *open;
+    last.values.push_back(value);
+    last.results.push_back(result);
+    if (shard)
+      last.units.push_back(shard->unit);
+    last.arguments.push_back(argument);
+    // Of parameters, whose sizes are known.
+    last.bytes += *getBytes(travels).getConstant();
+  }
+
+  static void addResult(StepBuilder &step, func::FuncOp update, unsigned argument, Value value) {
+    Builder b(update.getContext());
+    step.result(value,
+                b.getDictionaryAttr(
+                    {b.getNamedAttr(kRoleAttr, b.getStringAttr(getArgRole(update, argument))),
+                     b.getNamedAttr(kNameAttr, b.getStringAttr(getArgName(update, argument)))}));
+  }
+
   void build(ModuleOp module, func::FuncOp update) {
     StepBuilder step(module, "exchange", update.getLoc());
-    SmallVector<unsigned> arguments;
-    SmallVector<Bucket> buckets;
-    for (unsigned i = 0; i < update.getNumArguments(); ++i) {
-      if (getArgRole(update, i) != "gradient")
-        continue;
+    std::vector<Bucket> buckets;
+    int64_t parameters = 0;
+    SmallVector<unsigned> order;
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        order.push_back(i);
+    // What comes last in the forward is ready first in the backward.
+    if (eachMicro)
+      std::reverse(order.begin(), order.end());
+    for (unsigned i : order) {
       BlockArgument like = update.getArgument(i);
-      Value gradient = step.argument("gradient", getArgName(update, i),
-                                     accumulatorType(like.getType()), like.getLoc());
-      arguments.push_back(i);
-      if (buckets.empty() || buckets.back().bytes >= bucket ||
-          getElementType(buckets.back().gradients.front()) != getElementType(gradient))
-        buckets.emplace_back();
-      buckets.back().gradients.push_back(gradient);
-      // Of parameters, whose sizes are known.
-      buckets.back().bytes += *getBytes(gradient.getType()).getConstant();
+      const std::optional<Shard> shard = getShard(update, i);
+      Type result = accumulatorType(like.getType());
+      Type whole = shard ? accumulatorType(shard->of) : result;
+      Value gradient = step.argument("gradient", getArgName(update, i), whole, like.getLoc());
+      add(buckets, i, gradient, result, shard, whole);
+      ++parameters;
     }
-    SmallVector<Value> sums;
+    DenseMap<unsigned, Value> sums;
     int64_t bytes = 0;
     for (const Bucket &one : buckets) {
-      llvm::append_range(sums, buildAllReduce(step.builder(), update.getLoc(), one.gradients));
+      SmallVector<Value> made = one.isCut
+                                    ? buildReduceScatter(step.builder(), update.getLoc(),
+                                                         one.values, one.results, one.units)
+                                    : buildAllReduce(step.builder(), update.getLoc(), one.values);
+      for (auto [argument, sum] : llvm::zip_equal(one.arguments, made))
+        sums[argument] = sum;
+      // Equal ones, of the zeros of @absent, must not become one.
+      if (eachMicro)
+        made.front().getDefiningOp()->setAttr(
+            "train.bucket", step.builder().getI64IntegerAttr(&one - buckets.data()));
       bytes += one.bytes;
     }
-    for (auto [i, sum] : llvm::zip_equal(arguments, sums))
-      step.result(sum, DictionaryAttr::get(
-                           module.getContext(),
-                           {{StringAttr::get(module.getContext(), kRoleAttr),
-                             StringAttr::get(module.getContext(), "gradient")},
-                            {StringAttr::get(module.getContext(), kNameAttr),
-                             StringAttr::get(module.getContext(), getArgName(update, i))}}));
-    step.finish();
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (Value sum = sums.lookup(i))
+        addResult(step, update, i, sum);
+    func::FuncOp exchange = step.finish();
+    if (eachMicro)
+      exchange->setAttr(kInStepAttr, UnitAttr::get(module.getContext()));
     remark::passed(update.getLoc(),
                    remark::RemarkOpts::name("Exchanged").category("distribute").function("update"))
         << remark::add("{0} bytes of gradients are summed up over all ranks: of {1} parameters, in "
                        "{2} buckets",
-                       bytes, sums.size(), buckets.size());
+                       bytes, parameters, buckets.size());
+    publish(module, update);
+  }
+
+  void takeShards(ModuleOp module, func::FuncOp update, ArrayRef<unsigned> shards) {
+    StepBuilder step(module, "shards", update.getLoc());
+    for (unsigned i : shards) {
+      const Shard shard = *getShard(update, i);
+      NamedAttrList attributes(update.getArgAttrDict(i));
+      attributes.erase(kShardAttr);
+      BlockArgument like = update.getArgument(i);
+      Value whole = step.argument("parameter", getArgName(update, i), shard.of, like.getLoc(),
+                                  attributes.getDictionary(update.getContext()));
+      TrainBuilder tb = step.at(like.getLoc());
+      addResult(step, update, i, takeShard(tb, whole, shard, getDims(like.getType())));
+    }
+    step.finish();
+  }
+
+  /// @shards and @publish: the parameters whose new values are in shards, before and behind the
+  /// update.
+  void publish(ModuleOp module, func::FuncOp update) {
+    SmallVector<unsigned> shards;
+    int64_t whole = 0;
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "parameter")
+        getShard(update, i) ? shards.push_back(i) : void(++whole);
+    if (shards.empty())
+      return;
+    takeShards(module, update, shards);
+    StepBuilder step(module, "publish", update.getLoc());
+    std::vector<Bucket> buckets;
+    for (unsigned i : shards) {
+      BlockArgument like = update.getArgument(i);
+      const Shard shard = *getShard(update, i);
+      Value value = step.argument("parameter", getArgName(update, i), like.getType(), like.getLoc(),
+                                  update.getArgAttrDict(i));
+      add(buckets, i, value, shard.of, shard, shard.of);
+    }
+    int64_t bytes = 0;
+    for (const Bucket &one : buckets) {
+      for (auto [argument, value] :
+           llvm::zip_equal(one.arguments, buildAllGather(step.builder(), update.getLoc(),
+                                                         one.values, one.results, one.units)))
+        addResult(step, update, argument, value);
+      bytes += one.bytes;
+    }
+    step.finish();
+    remark::passed(update.getLoc(),
+                   remark::RemarkOpts::name("Published").category("distribute").function("update"))
+        << remark::add("{0} bytes of new values are gathered from the shards of all ranks: of {1} "
+                       "parameters, in {2} buckets; {3} parameters are small and stay whole",
+                       bytes, shards.size(), buckets.size(), whole);
   }
 };
 } // namespace

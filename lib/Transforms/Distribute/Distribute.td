@@ -12,6 +12,11 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     them: summed up over all ranks, in the order of ranks (`train.all_reduce`). `form-steps` puts it in front of `@update`.
     Gradients of 16 bits are exchanged as their accumulators, in f32.
 
+    Where `@update` has shards (`train.shard`), `@exchange` returns the rank's shards of the sums (`train.reduce_scatter`),
+    `@shards` those of the parameters, and `@publish` makes parameters of their shards (`train.all_gather`): `form-steps`
+    puts these two around the update. With `each-micro` the gradients of each micro-batch are exchanged as soon as they
+    are there, the last ones of the model first, and only shards of them are accumulated.
+
     Gradients travel in buckets of one type and of `bucket` bytes at least, but for the last one, in the order of
     `@update`: fewer, longer messages.
 
@@ -34,11 +39,12 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     }
     ```
 
-    Remarks, of category `distribute`: `Exchanged`.
+    Remarks, of category `distribute`: `Exchanged`, `Published`.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"bucket", "bucket", "int64_t", "33554432", "bytes of gradients that travel together">,
+    Option<"eachMicro", "each-micro", "bool", "false", "gradients travel behind each micro-batch, not behind all">,
   ];
 }
 

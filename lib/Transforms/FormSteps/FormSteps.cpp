@@ -5,6 +5,8 @@
 
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "lib/Transforms/FormSteps/LossScale.h"
 #include "trainc/Conversion/LossWeight.h"
 #include "trainc/Report/Reports.h"
@@ -172,20 +174,26 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
         error.attachNote(known->getLoc()) << "it is here";
         return signalPassFailure();
       }
+    exchange = module.lookupSymbol<func::FuncOp>("exchange");
+    shards = module.lookupSymbol<func::FuncOp>("shards");
+    publish = module.lookupSymbol<func::FuncOp>("publish");
+    exchangesMicro = exchange && exchange->hasAttr(kInStepAttr);
     // With micro-batches and no update there is only @micro.
     if (gradients && (update || !micro))
       formStep(module, gradients, update);
     if (gradients && micro)
-      formMicro(module, gradients);
-    auto exchange = module.lookupSymbol<func::FuncOp>("exchange");
+      formMicro(module, gradients, update);
+    if (exchangesMicro)
+      formAbsent(module, update);
     if (update) {
       if (micro)
-        formUpdate(module, update, exchange);
+        formUpdate(module, update);
       else
         update.erase();
     }
-    if (exchange)
-      exchange.erase();
+    for (func::FuncOp function : {exchange, shards, publish})
+      if (function)
+        function.erase();
     // Only micro-batches are weighted.
     if (Operation *weight = module.lookupSymbol(kLossWeightFunction);
         weight && !(gradients && micro))
@@ -226,19 +234,55 @@ private:
       }
     }
     SmallVector<Value> updated;
+    IRMapping mapping;
     if (update) {
-      IRMapping mapping;
+      // One rank sums up nothing, but where there are shards, it has them, too.
+      if (shards)
+        for (auto &[name, sum] : exchanged(step, byName))
+          byName[name] = sum;
+      mapShards(step, update, mapping);
       for (unsigned i = 0; i < update.getNumArguments(); ++i)
         // What @update takes as arguments are values here.
         if (getArgRole(update, i) == "gradient")
-          mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
+          mapping.map(update.getArgument(i),
+                      step.at(update.getLoc())
+                          .cast(byName.lookup(getArgName(update, i)),
+                                getElementTypeOrSelf(update.getArgumentTypes()[i])));
       updated = inlineUpdate(step, guard, update, mapping, scale);
     }
     addForwardUpdates(step, guard, gradients, computed);
     if (update)
-      addUpdates(step, guard, update, updated, scale);
+      addUpdates(step, guard, update, updated, mapping, scale);
     guard.finish();
     step.finish();
+  }
+
+  /// By name what @exchange makes of gradients: of these, or of the accumulators, which are
+  /// arguments then.
+  std::vector<std::pair<std::string, Value>> exchanged(StepBuilder &step,
+                                                       const llvm::StringMap<Value> &gradients) {
+    IRMapping given;
+    for (BlockArgument argument : exchange.getArguments())
+      if (Value gradient = gradients.lookup(getArgName(exchange, argument.getArgNumber())))
+        given.map(
+            argument,
+            step.at(gradient.getLoc()).cast(gradient, getElementTypeOrSelf(argument.getType())));
+    std::vector<std::pair<std::string, Value>> sums;
+    for (auto [i, value] : llvm::enumerate(step.inlineBody(exchange, given)))
+      sums.emplace_back(getResultName(exchange, i), value);
+    return sums;
+  }
+
+  /// Maps the arguments of `update` that are shards of parameters to those.
+  void mapShards(StepBuilder &step, func::FuncOp update, IRMapping &mapping) {
+    if (!shards)
+      return;
+    SmallVector<Value> values = step.inlineBody(shards);
+    for (BlockArgument argument : update.getArguments())
+      for (auto [i, value] : llvm::enumerate(values))
+        if (getArgRole(update, argument.getArgNumber()) == "parameter" &&
+            getArgName(update, argument.getArgNumber()) == getResultName(shards, i))
+          mapping.map(argument, value);
   }
 
   std::optional<LossScale> makeScale(StepBuilder &step, Location loc, bool changes) {
@@ -267,15 +311,18 @@ private:
   }
 
   /// Adds a batch's gradients to the accumulators, and updates what the forward itself changes.
-  void formMicro(ModuleOp module, func::FuncOp gradients) {
+  /// With an exchange in each micro-batch, of all ranks' sums.
+  void formMicro(ModuleOp module, func::FuncOp gradients, func::FuncOp update) {
     StepBuilder step(module, "micro", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
     step.argumentsLike(gradients, "input");
     Guard guard(step, gradients.getLoc());
     std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/false);
     // Arguments before the body, so that their order does not depend on it.
+    if (exchangesMicro)
+      addAccumulators(step, update);
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
-      if (getResultRole(gradients, i) == "gradient")
+      if (getResultRole(gradients, i) == "gradient" && !isExchanged(getResultName(gradients, i)))
         step.argument("gradient", getResultName(gradients, i),
                       accumulatorType(gradients.getResultTypes()[i]), gradients.getLoc());
     step.argumentsLike(gradients, "hyper");
@@ -287,21 +334,63 @@ private:
         guard.check(computed[i]);
       }
     addForwardUpdates(step, guard, gradients, computed);
+    llvm::StringMap<Value> byName;
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient")
+        byName[getResultName(gradients, i)] = computed[i];
+    if (exchangesMicro)
+      for (auto &[name, sum] : exchanged(step, byName))
+        byName[name] = sum;
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) != "gradient")
         continue;
       StringRef name = getResultName(gradients, i);
-      Type type = accumulatorType(computed[i].getType());
+      Value gradient = byName.lookup(name);
       // The argument that was declared above: one for each role and name.
-      Value old = step.argument("gradient", name, type, gradients.getLoc());
-      TrainBuilder tb = step.at(computed[i].getLoc());
+      Value old =
+          step.argument("gradient", name, accumulatorType(gradient.getType()), gradients.getLoc());
+      TrainBuilder tb = step.at(gradient.getLoc());
       // Summed in the accumulator's type.
-      Value sum = tb.add(old, tb.cast(computed[i], train::getElementType(old)));
+      Value sum = tb.add(old, tb.cast(gradient, train::getElementType(old)));
       // What does not fit into f16 is the loss scale's matter.
       step.update("gradient", name, scale ? guard.select(old, sum) : guard.selectTold(old, sum));
     }
     guard.finish();
-    step.finish();
+    markInStep(step.finish());
+  }
+
+  /// What a rank runs for a micro-batch that others have and it has not: the exchange of zeros.
+  void formAbsent(ModuleOp module, func::FuncOp update) {
+    StepBuilder step(module, "absent", update.getLoc());
+    addAccumulators(step, update);
+    llvm::StringMap<Value> zeros;
+    for (BlockArgument argument : exchange.getArguments())
+      zeros[getArgName(exchange, argument.getArgNumber())] =
+          step.at(update.getLoc()).zeros(argument.getType());
+    for (auto &[name, sum] : exchanged(step, zeros)) {
+      TrainBuilder tb = step.at(update.getLoc());
+      Value old = step.argument("gradient", name, sum.getType(), update.getLoc());
+      step.update("gradient", name, tb.add(old, sum));
+    }
+    markInStep(step.finish());
+  }
+
+  /// The accumulators of `update`.
+  static void addAccumulators(StepBuilder &step, func::FuncOp update) {
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        step.argument("gradient", getArgName(update, i),
+                      accumulatorType(update.getArgumentTypes()[i]), update.getLoc(),
+                      update.getArgAttrDict(i));
+  }
+  bool isExchanged(StringRef name) {
+    return exchangesMicro && llvm::any_of(exchange.getArguments(), [&](BlockArgument argument) {
+             return getArgName(exchange, argument.getArgNumber()) == name;
+           });
+  }
+  void markInStep(func::FuncOp function) const {
+    if (exchangesMicro)
+      function->setAttr(kInStepAttr, UnitAttr::get(function.getContext()));
   }
 
   /// What the forward pass itself changes (running statistics), guarded by the flag.
@@ -319,41 +408,47 @@ private:
     }
   }
 
-  /// @update again, guarded by the flag, of what `exchange`, where there is one, makes of the
+  /// @update again, guarded by the flag, of what @exchange, where there is one, makes of the
   /// accumulated gradients.
-  /// @update again, guarded by the flag.
   /// The name stays with the guarded function; the plain one is inlined and goes.
-  void formUpdate(ModuleOp module, func::FuncOp update, func::FuncOp exchange) {
+  void formUpdate(ModuleOp module, func::FuncOp update) {
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
     StepBuilder step(module, name, update.getLoc());
-    step.argumentsLike(update, "parameter");
-    for (unsigned i = 0; i < update.getNumArguments(); ++i)
-      if (getArgRole(update, i) == "gradient")
-        step.argument("gradient", getArgName(update, i),
-                      accumulatorType(update.getArgumentTypes()[i]), update.getLoc());
+    // Whole ones, where the update is of shards.
+    for (func::FuncOp function : {shards, update})
+      for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+        if (getArgRole(function, i) == "parameter" && !getShard(function, i))
+          step.argumentLike(function, i);
+    const bool exchanges = exchange && !exchangesMicro;
+    if (exchanges)
+      step.argumentsLike(exchange, "gradient");
+    else
+      addAccumulators(step, update);
     step.argumentsLike(update, "state");
     Guard guard(step, update.getLoc());
     std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
     step.argumentsLike(update, "hyper");
-    llvm::StringMap<Value> exchanged;
-    if (exchange)
-      for (auto [i, value] : llvm::enumerate(step.inlineBody(exchange)))
-        exchanged[getResultName(exchange, i)] = value;
     IRMapping mapping;
+    mapShards(step, update, mapping);
+    llvm::StringMap<Value> sums;
+    if (exchanges)
+      for (auto &[name, sum] : exchanged(step, {}))
+        sums[name] = sum;
     // Accumulators are cast to the type that the update was made for.
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient") {
         Type type = update.getArgumentTypes()[i];
-        Value sum = step.argument("gradient", getArgName(update, i), accumulatorType(type),
-                                  update.getLoc());
-        if (Value value = exchanged.lookup(getArgName(update, i)))
-          sum = value;
+        Value sum = sums.lookup(getArgName(update, i));
+        if (!sum)
+          sum = step.argument("gradient", getArgName(update, i), accumulatorType(type),
+                              update.getLoc());
         mapping.map(update.getArgument(i),
                     step.at(update.getLoc()).cast(sum, getElementTypeOrSelf(type)));
       }
     // The flag can only change by a verdict: without one it is not written.
-    addUpdates(step, guard, update, inlineUpdate(step, guard, update, mapping, scale), scale);
+    SmallVector<Value> updated = inlineUpdate(step, guard, update, mapping, scale);
+    addUpdates(step, guard, update, updated, mapping, scale);
     if (hasVerdict(update))
       guard.finish();
     func::FuncOp guarded = step.finish();
@@ -389,7 +484,7 @@ private:
   /// The order matters: overflow is asked of gradients before the body uses them, verdicts after it
   /// has been built.
   SmallVector<Value> inlineUpdate(StepBuilder &step, Guard &guard, func::FuncOp update,
-                                  IRMapping mapping, std::optional<LossScale> &scale) {
+                                  IRMapping &mapping, std::optional<LossScale> &scale) {
     for (unsigned i = 0; scale && i < update.getNumArguments(); ++i) {
       BlockArgument argument = update.getArgument(i);
       if (getArgRole(update, i) == "gradient")
@@ -398,6 +493,8 @@ private:
         mapping.map(argument, scale->countUpdates(step.argumentLike(update, i)));
     }
     // Of all gradients: nothing is updated where one has overflowed.
+    if (scale && publish)
+      scale->checkRanks();
     const Value overflow = scale ? scale->getOverflow() : Value();
     SmallVector<Value> updated = step.inlineBody(update, mapping);
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
@@ -418,8 +515,10 @@ private:
   /// The results of `update`, guarded: a parameter's together with those of its state ("NAME/...")
   /// that have its shape.
   /// Groups changes that belong together, so that one kernel decides for a parameter and its state.
+  /// `mapping` has the shards of parameters.
   void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, ArrayRef<Value> updated,
-                  std::optional<LossScale> &scale) {
+                  const IRMapping &mapping, std::optional<LossScale> &scale) {
+    llvm::StringMap<Value> old = shardsOf(update, mapping);
     struct Result {
       StringRef role, name;
       Guard::Change change;
@@ -432,10 +531,12 @@ private:
         continue;
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(update, i);
-      Value old = step.argument(role, name, value.getType(), update.getLoc());
+      Value before = role == "parameter" ? old.lookup(name) : Value();
+      if (!before)
+        before = step.argument(role, name, value.getType(), update.getLoc());
       if (role == "parameter")
         together[name].push_back(results.size());
-      results.push_back({role, name, {old, value, role == "parameter"}});
+      results.push_back({role, name, {before, value, role == "parameter"}});
     }
     SmallVector<unsigned> leaders;
     for (auto [i, result] : llvm::enumerate(results)) {
@@ -460,10 +561,37 @@ private:
       for (auto [member, kept] : llvm::zip_equal(members, guard.selectFinite(changes)))
         results[member].change.updated = kept;
     }
-    for (const Result &result : results)
-      step.update(result.role, result.name, result.change.updated);
+    // Whole again, what was decided on shards.
+    IRMapping guarded;
+    for (unsigned i = 0; publish && i < publish.getNumArguments(); ++i)
+      for (const Result &result : results)
+        if (result.role == "parameter" && result.name == getArgName(publish, i))
+          guarded.map(publish.getArgument(i), result.change.updated);
+    llvm::StringMap<Value> whole;
+    if (publish)
+      for (auto [i, value] : llvm::enumerate(step.inlineBody(publish, guarded)))
+        whole[getResultName(publish, i)] = value;
+    for (const Result &result : results) {
+      Value value = result.role == "parameter" ? whole.lookup(result.name) : Value();
+      step.update(result.role, result.name, value ? value : result.change.updated);
+    }
     if (scale)
       scale->finish(guard.getFlag());
   }
+
+  /// By name the values that stand for parameters of which `update` has a shard.
+  static llvm::StringMap<Value> shardsOf(func::FuncOp update, const IRMapping &mapping) {
+    llvm::StringMap<Value> values;
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "parameter" && getShard(update, i))
+        values[getArgName(update, i)] = mapping.lookup(update.getArgument(i));
+    return values;
+  }
+
+  /// What ranks exchange before the update, and what makes shards of parameters before it and
+  /// parameters of shards behind it; null: nothing.
+  func::FuncOp exchange, shards, publish;
+  /// The exchange is part of each micro-batch.
+  bool exchangesMicro = false;
 };
 } // namespace

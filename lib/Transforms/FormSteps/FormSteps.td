@@ -28,7 +28,9 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
 
     `@exchange`, where `distribute` has made it, stands in `@update` between the accumulated gradients and what is done
-    with them; `@step` is for one rank.
+    with them, or in `@micro` in front of the accumulators (`train.in_step`); then `@absent` exchanges zeros, for a rank that
+    has no such micro-batch. `@shards` and `@publish` stand around the update. `@step` is for one rank: it has an exchange
+    where there are shards.
 
     Outputs of `@update`, the norm of the gradients, are those of `@step` and `@update`: of gradients that are no
     longer scaled, and summed up over all micro-batches.

@@ -3,6 +3,8 @@
 
 #include "lib/Transforms/FormSteps/LossScale.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
+
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
@@ -51,6 +53,16 @@ void LossScale::check(Value gradient) {
   Value bad = tb.logicalOr(tb.isNan(gradient), tb.isInf(gradient));
   Value any = tb.reduce(ReduceKind::max, bad, axes);
   overflow = overflow ? tb.logicalOr(overflow, any) : any;
+}
+
+/// A count of ranks is exact, and above 0 wherever one of them has an overflow.
+void LossScale::checkRanks() {
+  if (!overflow)
+    return;
+  TrainBuilder tb = step.at(loc);
+  Value mine = tb.cast(overflow, tb.b().getF32Type());
+  Value ranks = buildAllReduce(tb.b(), loc, {mine}).front();
+  overflow = tb.compare("gt", ranks, tb.scalarLike(ranks, 0));
 }
 
 /// Bias corrections count updates that were made: skipped steps made none.

@@ -20,6 +20,8 @@ public:
   mlir::Value unscale(mlir::Value gradient);
   /// Notes whether an element of the gradient is not finite.
   void check(mlir::Value gradient);
+  /// Of gradients that are shards: notes whether one was on any rank.
+  void checkRanks();
   /// Whether one was: then this step is left out.
   mlir::Value getOverflow() const { return overflow; }
   /// Number of the update, steps that were left out not counted. For functions that change the

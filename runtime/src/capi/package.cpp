@@ -286,7 +286,10 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     const Program &program = impl.program();
     std::vector<int64_t> values(program.symbols.size());
     std::vector<bool> known(program.symbols.size());
-    // Symbols of one value need not be given.
+    // Symbols of one value need not be given, nor those of a run, which is one rank's then.
+    program.setRunSymbols({}, values);
+    for (size_t i = 0; i < values.size(); ++i)
+      known[i] = program.symbols[i].run != Symbol::Run::None;
     for (size_t i = 0; i < values.size(); ++i)
       if (program.symbols[i].min == program.symbols[i].max) {
         values[i] = program.symbols[i].min;

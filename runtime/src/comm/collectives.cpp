@@ -3,116 +3,202 @@
 // gets the sums.
 
 #include "comm/collectives.h"
-#include "format/memory/all_reduce_work.h"
+#include "format/memory/exchange_work.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
+#include <utility>
 
 namespace trainrt {
 
 namespace {
 
-/// The tensors of a bucket, of which rank r has the r-th of equal parts of each, behind each other.
-/// The last parts may reach over the ends, where there are zeros.
-template <typename T> class Parts {
+/// The tensors of a bucket, of which each rank has a part: its shard of each, behind each other.
+/// The last ones may reach over the ends, where there are zeros.
+class Parts {
 public:
-  Parts(std::span<const RankTensor> tensors, int world) : tensors(tensors) {
-    for (const RankTensor &tensor : tensors)
-      shards.push_back((tensor.elements + world - 1) / world);
-  }
+  Parts(std::span<const CutTensor> tensors, DType dtype)
+      : tensors(tensors), bytes(int64_t(sizeOf(dtype))) {}
 
-  /// The elements [begin, begin + count) of a rank's part.
-  void read(int rank, int64_t begin, int64_t count, T *to) const {
-    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
-      std::copy_n(at, there, to);
-      std::fill_n(to + there, all - there, T(0));
-      to += all;
+  /// The elements [begin, begin + count) of a rank's part of the tensors.
+  void read(int rank, int64_t begin, int64_t count, unsigned char *to) const {
+    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
+      const auto [at, there] = inTensor(tensor, rank, low, all);
+      std::copy_n(static_cast<unsigned char *>(tensor.whole.data) + at * bytes, there * bytes, to);
+      std::fill_n(to + there * bytes, (all - there) * bytes, 0);
+      to += all * bytes;
     });
   }
-  void write(int rank, int64_t begin, int64_t count, const T *from) const {
-    forEach(rank, begin, count, [&](T *at, int64_t there, int64_t all) {
-      std::copy_n(from, there, at);
-      from += all;
+  void write(int rank, int64_t begin, int64_t count, const unsigned char *from) const {
+    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
+      const auto [at, there] = inTensor(tensor, rank, low, all);
+      std::copy_n(from, there * bytes,
+                  static_cast<unsigned char *>(tensor.whole.data) + at * bytes);
+      from += all * bytes;
+    });
+  }
+  /// The same of the shards.
+  void readOwn(int64_t begin, int64_t count, unsigned char *to) const {
+    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
+      std::copy_n(static_cast<unsigned char *>(tensor.own) + low * bytes, all * bytes, to);
+      to += all * bytes;
+    });
+  }
+  void writeOwn(int64_t begin, int64_t count, const unsigned char *from) const {
+    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
+      std::copy_n(from, all * bytes, static_cast<unsigned char *>(tensor.own) + low * bytes);
+      from += all * bytes;
     });
   }
 
 private:
-  /// Calls `fn(address, elements that are there, elements)` for each tensor's share of a range.
-  template <typename Fn> void forEach(int rank, int64_t begin, int64_t count, const Fn &fn) const {
+  /// Where elements of a shard are in the tensor, and how many are: no address behind its end is
+  /// made.
+  static std::pair<int64_t, int64_t> inTensor(const CutTensor &tensor, int rank, int64_t low,
+                                              int64_t all) {
+    const int64_t at = rank * tensor.shard + low;
+    const int64_t there = std::clamp<int64_t>(tensor.whole.elements - at, 0, all);
+    return {there ? at : 0, there};
+  }
+
+  /// Calls `fn(tensor, first element of the shard, elements)` for each tensor's share of a range.
+  template <typename Fn> void forEach(int64_t begin, int64_t count, const Fn &fn) const {
     const int64_t end = begin + count;
     int64_t first = 0; // of the tensor's shard in the part
-    for (size_t i = 0; i < tensors.size() && first < end; first += shards[i++]) {
-      const int64_t low = std::max(begin, first), high = std::min(end, first + shards[i]);
-      if (low >= high)
-        continue;
-      // Of the tensor; it may lie behind its end, where `there` is 0.
-      const int64_t at = rank * shards[i] + (low - first);
-      const int64_t there = std::clamp<int64_t>(tensors[i].elements - at, 0, high - low);
-      // No address behind the tensor's end is made.
-      fn(static_cast<T *>(tensors[i].data) + (there ? at : 0), there, high - low);
+    for (const CutTensor &tensor : tensors) {
+      const int64_t low = std::max(begin, first), high = std::min(end, first + tensor.shard);
+      if (low < high)
+        fn(tensor, low - first, high - low);
+      first += tensor.shard;
     }
   }
 
-  std::span<const RankTensor> tensors;
-  std::vector<int64_t> shards;
+  std::span<const CutTensor> tensors;
+  const int64_t bytes;
 };
 
-/// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
-/// made by one rank only, from zero over the ranks from 0 on, and copied to the others: all ranks
-/// end with the same bits, whichever rank made them. `staging` only grows, so that it can be kept
-/// for the next call. Behind an error some blocks of the tensors hold sums and others what they
-/// held.
-template <typename T>
-Status reduce(Communicator &ranks, std::span<const RankTensor> tensors,
-              std::vector<unsigned char> &staging) {
-  const size_t world = size_t(ranks.world());
-  std::vector<int64_t> elements;
-  for (const RankTensor &tensor : tensors)
-    elements.push_back(tensor.elements);
-  const AllReduceWork work(int64_t(sizeof(T)), elements, ranks.world());
-  const Parts<T> parts(tensors, ranks.world());
-  const int64_t block = work.block;
-  // A piece for each rank, a piece from each rank, and the sum; no more is asked for.
-  if (const auto bytes = size_t(block) * sizeof(T) * (2 * world + 1); bytes > staging.size()) {
-    staging = {};
-    staging.resize(bytes);
-  }
-  T *const out = reinterpret_cast<T *>(staging.data());
-  T *const in = out + int64_t(world) * block, *const sum = in + int64_t(world) * block;
-  std::vector<Communicator::Sent> sent(world);
-  std::vector<Communicator::Received> received(world);
-  for (int64_t begin = 0; begin < work.part; begin += block) {
-    const int64_t count = std::min(block, work.part - begin), bytes = count * int64_t(sizeof(T));
-    for (size_t rank = 0; rank < world; ++rank) {
-      T *const piece = out + int64_t(rank) * block;
-      parts.read(int(rank), begin, count, piece);
-      sent[rank] = {piece, bytes};
-      received[rank] = {in + int64_t(rank) * block, bytes};
+/// Blocks of a part, and room for them: a piece for each rank, a piece from each, and one more.
+class Blocks {
+public:
+  /// `staging` only grows, so that it can be kept for the next call; no more is asked for.
+  Blocks(Communicator &ranks, const Parts &parts, DType dtype, const ExchangeWork &work,
+         std::vector<unsigned char> &staging)
+      : parts(parts), bytes(int64_t(sizeOf(dtype))), world(size_t(ranks.world())), sent(world),
+        received(world), work(work) {
+    if (const auto needed = size_t(work.staging()); needed > staging.size()) {
+      staging = {};
+      staging.resize(needed);
     }
-    TRAINRT_TRY(ranks.exchange(sent, received));
+    room = staging.data();
+  }
+
+  unsigned char *out(size_t rank) { return room + int64_t(rank) * work.block * bytes; }
+  unsigned char *in(size_t rank) { return out(world + rank); }
+  unsigned char *own() { return out(2 * world); }
+
+  /// Calls `fn(first element, elements)` for each block, with pieces of that size set up.
+  template <typename Fn> Status forEach(const Fn &fn) {
+    for (int64_t begin = 0; begin < work.part; begin += work.block) {
+      const int64_t count = std::min(work.block, work.part - begin);
+      for (size_t rank = 0; rank < world; ++rank) {
+        sent[rank] = {out(rank), count * bytes};
+        received[rank] = {in(rank), count * bytes};
+      }
+      TRAINRT_TRY(fn(begin, count));
+    }
+    return {};
+  }
+
+  const Parts &parts;
+  const int64_t bytes;
+  const size_t world;
+  std::vector<Communicator::Sent> sent;
+  std::vector<Communicator::Received> received;
+
+private:
+  const ExchangeWork work;
+  unsigned char *room = nullptr;
+};
+
+ExchangeWork workOf(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors) {
+  std::vector<int64_t> shards;
+  for (const CutTensor &tensor : tensors)
+    shards.push_back(tensor.shard);
+  return ExchangeWork::ofShards(int64_t(sizeOf(dtype)), shards, ranks.world());
+}
+
+/// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
+/// made by one rank only, from zero over the ranks from 0 on. `take(begin, count)` is given those
+/// of this rank's part in `own`.
+template <typename T, typename Take>
+Status reduce(Communicator &ranks, Blocks &blocks, const Take &take) {
+  return blocks.forEach([&](int64_t begin, int64_t count) -> Status {
+    for (size_t rank = 0; rank < blocks.world; ++rank)
+      blocks.parts.read(int(rank), begin, count, blocks.out(rank));
+    TRAINRT_TRY(ranks.exchange(blocks.sent, blocks.received));
+    T *const sum = reinterpret_cast<T *>(blocks.own());
     std::fill_n(sum, count, T(0));
-    for (size_t rank = 0; rank < world; ++rank) {
-      const T *const piece = in + int64_t(rank) * block;
+    for (size_t rank = 0; rank < blocks.world; ++rank) {
+      const T *const piece = reinterpret_cast<const T *>(blocks.in(rank));
       for (int64_t i = 0; i < count; ++i)
         sum[i] += piece[i];
     }
-    // What has come in is added by now: the sums may come over it.
-    std::fill(sent.begin(), sent.end(), Communicator::Sent{sum, bytes});
-    TRAINRT_TRY(ranks.exchange(sent, received));
-    for (size_t rank = 0; rank < world; ++rank)
-      parts.write(int(rank), begin, count, in + int64_t(rank) * block);
-  }
+    return take(begin, count);
+  });
+}
+
+template <typename Take>
+Status reduce(Communicator &ranks, DType dtype, Blocks &blocks, const Take &take) {
+  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+  return dtype == DType::F64 ? reduce<double>(ranks, blocks, take)
+                             : reduce<float>(ranks, blocks, take);
+}
+
+/// What is in `own` goes to all, and what all have there into the tensors.
+Status gatherBlock(Communicator &ranks, Blocks &blocks, int64_t begin, int64_t count) {
+  // What has come in is not needed any more: the others' may come over it.
+  std::fill(blocks.sent.begin(), blocks.sent.end(),
+            Communicator::Sent{blocks.own(), count * blocks.bytes});
+  TRAINRT_TRY(ranks.exchange(blocks.sent, blocks.received));
+  for (size_t rank = 0; rank < blocks.world; ++rank)
+    blocks.parts.write(int(rank), begin, count, blocks.in(rank));
   return {};
 }
 
 } // namespace
 
+/// All ranks end with the same bits, whichever rank made them. Behind an error some blocks of the
+/// tensors hold sums and others what they held.
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging) {
-  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
-  return dtype == DType::F64 ? reduce<double>(ranks, tensors, staging)
-                             : reduce<float>(ranks, tensors, staging);
+  std::vector<CutTensor> cut;
+  for (const RankTensor &tensor : tensors)
+    cut.push_back({tensor, nullptr, (tensor.elements + ranks.world() - 1) / ranks.world()});
+  const Parts parts(cut, dtype);
+  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, cut), staging);
+  return reduce(ranks, dtype, blocks, [&](int64_t begin, int64_t count) {
+    return gatherBlock(ranks, blocks, begin, count);
+  });
+}
+
+Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
+                     std::vector<unsigned char> &staging) {
+  const Parts parts(tensors, dtype);
+  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
+  return reduce(ranks, dtype, blocks, [&](int64_t begin, int64_t count) -> Status {
+    parts.writeOwn(begin, count, blocks.own());
+    return {};
+  });
+}
+
+Status allGather(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
+                 std::vector<unsigned char> &staging) {
+  const Parts parts(tensors, dtype);
+  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
+  return blocks.forEach([&](int64_t begin, int64_t count) {
+    parts.readOwn(begin, count, blocks.own());
+    return gatherBlock(ranks, blocks, begin, count);
+  });
 }
 
 } // namespace trainrt

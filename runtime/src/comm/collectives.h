@@ -14,10 +14,23 @@ struct RankTensor {
   void *data = nullptr;
   int64_t elements = 0;
 };
+/// And of its shard: rank r's is of the elements from r * shard on. What is behind the end is 0.
+struct CutTensor {
+  RankTensor whole;
+  void *own = nullptr;
+  int64_t shard = 0;
+};
 
 /// Each tensor, of f32 or f64, becomes the sum of those of all ranks: 0 + that of rank 0 + that of
 /// rank 1 + ..., the same on all of them. `staging` grows to what AllReduceWork says, a few MiB.
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
+                 std::vector<unsigned char> &staging);
+
+/// Each rank's shards become those of such sums; the tensors stay as they are.
+Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
+                     std::vector<unsigned char> &staging);
+/// Each tensor, of whatever type, becomes what the shards of all ranks are behind each other.
+Status allGather(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                  std::vector<unsigned char> &staging);
 
 } // namespace trainrt

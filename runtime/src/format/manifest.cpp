@@ -345,6 +345,7 @@ Status readSymbols(const Fields &root, std::optional<std::vector<Manifest::Symbo
     symbol.counts = fields.has("differs");
     TRAINRT_TRY(fields.integer("differs", symbol.differs));
     TRAINRT_TRY(fields.optionalText("counts", symbol.what));
+    TRAINRT_TRY(fields.optionalText("run", symbol.run));
     symbols->push_back(std::move(symbol));
   }
   return {};
@@ -395,7 +396,8 @@ Status readOptimizer(const Fields &root, Manifest &manifest) {
                          " is no value for it (it must be finite and not negative)");
   }
   TRAINRT_TRY(optimizer->optionalText("distribute", manifest.distribute));
-  if (!manifest.distribute.empty() && manifest.distribute != "data")
+  if (!manifest.distribute.empty() && manifest.distribute != "data" &&
+      manifest.distribute != "zero1" && manifest.distribute != "zero2")
     return badManifest("field 'optimizer.distribute': '", manifest.distribute,
                        "' is unknown; use a newer runtime");
   TRAINRT_TRY(optimizer->integer("accumulate", manifest.accumulate));

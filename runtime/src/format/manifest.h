@@ -84,6 +84,7 @@ struct Manifest {
     int64_t min = 0, max = INT64_MAX, divisor = 1, axis = -1, differs = 0;
     bool counts = false;
     std::string what = "elements"; ///< of counts
+    std::string run;               ///< "world" or "rank"; empty: of a batch
   };
   struct Condition {
     std::string kind, mask, input;

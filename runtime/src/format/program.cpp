@@ -153,15 +153,41 @@ bool isTransfer(const Function &function, const Command &command) {
   });
 }
 
+void Program::setRunSymbols(const RunPlace &place, std::vector<int64_t> &values) const {
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (symbols[i].run != Symbol::Run::None)
+      values[i] = symbols[i].run == Symbol::Run::World ? place.world : place.rank;
+}
+
+bool Program::hasShards() const {
+  return std::ranges::any_of(symbols,
+                             [](const Symbol &symbol) { return symbol.run == Symbol::Run::World; });
+}
+
+/// As the compiler's Shard has it; without a unit it is all.
+static ShardRange cut(int64_t bytes, int64_t unit, const RunPlace &place) {
+  if (!unit)
+    return {0, bytes, bytes};
+  const int64_t units = bytes / unit + (bytes % unit != 0);
+  const int64_t held = ((units + place.world - 1) / place.world) * unit;
+  const int64_t begin = std::min(place.rank * held, bytes);
+  return {begin, std::min(held, bytes - begin), held};
+}
+
+ShardRange shardOf(const TensorDecl &tensor, const RunPlace &place) {
+  return cut(tensor.staticBytes, tensor.shardUnit * int64_t(sizeOf(tensor.dtype)), place);
+}
+
 /// Sums of 16-bit gradients would lose small ones.
 DType gradientType(const TensorDecl &parameter) {
   return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
 }
 
 /// staticBytes is that of parameters, whose shapes have no symbols.
-int64_t gradientBytes(const TensorDecl &parameter) {
-  int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
-  return elements * int64_t(sizeOf(gradientType(parameter)));
+ShardRange gradientShard(const TensorDecl &parameter, const RunPlace &place) {
+  const int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype)),
+                size = int64_t(sizeOf(gradientType(parameter)));
+  return cut(elements * size, parameter.gradientUnit * size, place);
 }
 
 } // namespace trainrt

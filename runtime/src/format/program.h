@@ -31,6 +31,7 @@ struct Expr {
 
 struct Symbol {
   enum class What : uint8_t { Elements, Runs, LongestRun, Sequences, LongestSequence };
+  enum class Run : uint8_t { None, World, Rank };
   std::string name;
   int64_t min = 0;
   int64_t max = INT64_MAX;
@@ -43,6 +44,13 @@ struct Symbol {
   bool counts = false;
   int64_t differs = 0;
   What what = What::Elements;
+  /// Not None: it is of the run, and no batch has it.
+  Run run = Run::None;
+};
+
+/// Which of the ranks of a run a session is.
+struct RunPlace {
+  int64_t world = 1, rank = 0;
 };
 
 struct TensorDecl {
@@ -52,7 +60,18 @@ struct TensorDecl {
   /// Parameters, state, hypers and constants: the extents and the bytes.
   std::vector<int64_t> staticShape;
   int64_t staticBytes = 0;
+  /// State of which a rank holds a shard: elements that are not cut; 0: every rank has all.
+  int64_t shardUnit = 0;
+  /// The same of the gradient's accumulator.
+  int64_t gradientUnit = 0;
 };
+
+/// The part of a tensor that a rank has, in bytes of it; `held` reaches over the end of the tensor
+/// where that is no multiple of all shards.
+struct ShardRange {
+  int64_t begin = 0, there = 0, held = 0;
+};
+ShardRange shardOf(const TensorDecl &tensor, const RunPlace &place);
 
 struct Constant {
   DType dtype = DType::F32;
@@ -173,12 +192,17 @@ struct Program {
   /// "seq + 1", with the symbols' names.
   std::string text(ExprId expr) const;
   /// Marks `expr` and all it is made of in `exprs`, and their symbols in `symbols`.
+  /// Sets the symbols that the run gives.
+  void setRunSymbols(const RunPlace &place, std::vector<int64_t> &values) const;
+  /// Whether ranks hold shards, of state or of what they update.
+  bool hasShards() const;
   void collect(ExprId expr, std::vector<bool> &exprs, std::vector<bool> &symbols) const;
 };
 
 /// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
 DType gradientType(const TensorDecl &parameter);
-int64_t gradientBytes(const TensorDecl &parameter);
+/// The part of the accumulator that a rank has.
+ShardRange gradientShard(const TensorDecl &parameter, const RunPlace &place);
 
 /// Parses and verifies program.fb. Errors are BadPackage and name the table, index and field.
 Status readProgram(const unsigned char *data, uint64_t size, Program &program);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace trainrt {
 
@@ -106,6 +107,7 @@ private:
       to.counts = from->counts();
       to.differs = from->differs();
       to.what = static_cast<Symbol::What>(from->what());
+      to.run = static_cast<Symbol::Run>(from->run());
       std::string where = "symbols[" + std::to_string(i) + "] '" + to.name + "'";
       if (!names.insert(to.name).second)
         return bad(where, " is there twice");
@@ -114,7 +116,13 @@ private:
         return bad(where, ": min ", to.min, ", max ", to.max, " are no range of sizes");
       if (to.divisor < 1)
         return bad(where, ".divisor is ", to.divisor);
-      if (to.counts) {
+      if (from->run() > fb::RunSymbol::MAX)
+        return bad(where, ".run ", int(from->run()), " is unknown");
+      if (to.run != Symbol::Run::None) {
+        if (to.counts || to.input >= 0)
+          return bad(where, " is of the run and of an input");
+        to.input = to.axis = -1;
+      } else if (to.counts) {
         if (from->what() > fb::CountKind::MAX)
           return bad(where, ".what ", int(from->what()), " is unknown");
         TRAINRT_TRY(checkCount(where, to));
@@ -212,6 +220,14 @@ private:
         if (!countBytes(to.dtype, to.staticShape.data(), to.staticShape.size(), to.staticBytes))
           return bad(where, ".shape ", shapeText(to.staticShape), " is impossible");
       }
+      to.shardUnit = from->shard_unit();
+      to.gradientUnit = from->gradient_unit();
+      // Bounded by the tensor, so that no shard's size overflows.
+      const int64_t most = std::max<int64_t>(1 << 20, to.staticBytes / int64_t(sizeOf(to.dtype)));
+      for (auto [field, unit, owner] : {std::tuple(".shard_unit", to.shardUnit, "state"),
+                                        {".gradient_unit", to.gradientUnit, "parameters"}})
+        if (unit && (std::string_view(table) != owner || unit < 0 || unit > most))
+          return bad(where, field, " is ", unit);
       result.push_back(std::move(to));
     }
     return {};

@@ -2,7 +2,6 @@
 // Kinds of commands tell of themselves.
 
 #include "plan/command_info.h"
-#include "format/memory/all_reduce_work.h"
 
 #include <algorithm>
 
@@ -32,9 +31,7 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
 
 int64_t commandSent(const ExecutionPlan &plan, size_t index, int world) {
   const auto *op = std::get_if<Collective>(&plan.steps[index].command->op);
-  return op ? AllReduceWork(int64_t(sizeOf(op->dtype)), plan.view(plan.steps[index]).sizes, world)
-                  .sent()
-            : 0;
+  return op ? CollectiveView(plan.view(plan.steps[index]), *op).work(world).sent() : 0;
 }
 
 namespace {

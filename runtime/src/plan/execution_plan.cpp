@@ -52,6 +52,15 @@ private:
 
   int64_t value(ExprId id) const { return exprs[id]; }
 
+  /// A function of shards knows the world by its symbol.
+  RunPlace place() const {
+    RunPlace place;
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (program.symbols[i].run == Symbol::Run::World && function.symbols[i])
+        place.world = std::max<int64_t>(1, plan.symbols[i]);
+    return place;
+  }
+
   std::vector<int64_t> shapeOf(const TensorDecl &tensor) const {
     std::vector<int64_t> shape;
     for (ExprId extent : tensor.shape)
@@ -98,10 +107,10 @@ private:
         limit = program.parameters[buffer.index].staticBytes;
         break;
       case Space::State:
-        limit = program.state[buffer.index].staticBytes;
+        limit = shardOf(program.state[buffer.index], place()).held;
         break;
       case Space::Gradient:
-        limit = gradientBytes(program.parameters[buffer.index]);
+        limit = gradientShard(program.parameters[buffer.index], place()).held;
         break;
       case Space::Hyper:
         limit = program.hypers[buffer.index].staticBytes;

@@ -19,7 +19,7 @@ public:
          BoundBatch &bound)
       : program(program), function(function), fillMissing(options.fillMissing),
         checked(options.checked), locate(options.locate), givenCounts(options.givenCounts),
-        knownFacts(options.known), bound(bound) {}
+        knownFacts(options.known), place(options.place), bound(bound) {}
 
   /// A batch of the same names, types and shapes as the last one needs its values looked at,
   /// nothing else: nearly all batches of a run.
@@ -90,7 +90,10 @@ private:
       if (program.symbols[i].min == program.symbols[i].max) {
         bound.symbols[i] = program.symbols[i].min;
         known[i] = true;
+      } else if (program.symbols[i].run != Symbol::Run::None) {
+        known[i] = true;
       }
+    program.setRunSymbols(place, bound.symbols);
     // Three passes: axes that are symbols, then those that are made of them, then what was not
     // given.
     for (uint32_t input : function.batchInputs)
@@ -411,6 +414,7 @@ private:
   const std::function<Status(ArrayView &)> &locate;
   const std::vector<int64_t> *givenCounts;
   const KnownFacts *knownFacts;
+  const RunPlace place;
   BoundBatch &bound;
   std::vector<bool> known;
   std::vector<int64_t> shownBy;

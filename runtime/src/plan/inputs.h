@@ -50,6 +50,8 @@ struct BindOptions {
   /// By index in Program::symbols, the values that a caller gives for counts; -1: none. May be
   /// null.
   const std::vector<int64_t> *givenCounts = nullptr;
+  /// The session's, among the ranks of a run.
+  RunPlace place;
   /// Where facts of batches that are `checked` may be found. May be null.
   const KnownFacts *known = nullptr;
 };

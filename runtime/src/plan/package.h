@@ -62,6 +62,8 @@ public:
 
   const Function *step() const { return code.function("step"); }
   const Function *micro() const { return code.function("micro"); }
+  /// For a micro-batch that only other ranks have; null where micro-batches exchange nothing.
+  const Function *absent() const { return code.function("absent"); }
   const Function *update() const { return code.function("update"); }
   const Function *init() const { return code.function("init"); }
   const Function *eval() const { return code.function("eval"); }

@@ -73,6 +73,10 @@ Status checkSymbols(const Program &program, const Manifest &manifest) {
     if (said.input != inputName(program, is.input))
       return badField(field + ".input", " of '", is.name, "' is '", said.input, "', but '",
                       inputName(program, is.input), "' in program.fb");
+    static constexpr const char *runs[] = {"", "world", "rank"};
+    if (said.run != runs[size_t(is.run)])
+      return badField(field + ".run", " of '", is.name, "' is '", said.run, "', but '",
+                      runs[size_t(is.run)], "' in program.fb");
     if (said.counts != is.counts || (is.counts && said.what != counted[size_t(is.what)]))
       return badField(field + ".counts", ": '", is.name, "' counts otherwise in program.fb");
   }

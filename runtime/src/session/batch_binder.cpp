@@ -20,6 +20,7 @@ Status BatchBinder::bind(const Function &function, const Batch &batch, BindOptio
   // A batch may lie in the device's memory.
   if (!device->isHost())
     options.locate = [this](ArrayView &array) { return device->locate(array); };
+  options.place = place;
   std::vector<int64_t> given;
   // What an earlier check has found out of the same arrays.
   if (hasFacts(function))

@@ -13,8 +13,9 @@ namespace trainrt {
 
 class BatchBinder {
 public:
-  void create(const Package &of, const Device &on, bool forInference) {
+  void create(const Package &of, const Device &on, bool forInference, const RunPlace &where) {
     package = &of;
+    place = where;
     device = &on;
     inference = forInference;
     counts.assign(of.program().symbols.size(), -1);
@@ -33,6 +34,7 @@ private:
   const Package *package = nullptr;
   const Device *device = nullptr;
   bool inference = false;
+  RunPlace place;
   /// By index in Program::symbols, what the caller gives for counts; -1: nothing.
   std::vector<int64_t> counts;
   mutable std::mutex countsMutex;

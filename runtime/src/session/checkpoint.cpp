@@ -283,11 +283,12 @@ Json plansToJson(const Session &session) {
   if (!counts)
     return nullptr;
   Json list = Json::array();
+  // What the run gives is not of a plan: another may have other ranks.
   for (const PlanCache::Key &key : session.boundPlans()) {
     Json symbols = Json::object();
     // Sizes that the function depends on.
     for (size_t i = 0; i < key.symbols.size(); ++i)
-      if (key.function->symbols[i])
+      if (key.function->symbols[i] && program.symbols[i].run == Symbol::Run::None)
         symbols[program.symbols[i].name] = key.symbols[i];
     list.push_back({{"function", key.function->name}, {"symbols", std::move(symbols)}});
   }
@@ -308,7 +309,7 @@ std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &li
     bool fits = key.function != nullptr;
     for (size_t i = 0; fits && i < program.symbols.size(); ++i) {
       // Checked as sizes of batches are.
-      if (!key.function->symbols[i])
+      if (!key.function->symbols[i] || program.symbols[i].run != Symbol::Run::None)
         continue;
       const auto value = entry["symbols"].find(program.symbols[i].name);
       std::string ignored;
@@ -465,7 +466,7 @@ Status Saving::meet(Status status, RankSave &mine, std::vector<RankSave> &all) c
   return met.code() == Code::RankLost ? met.within("checkpoint '" + target + "': ") : met;
 }
 
-/// Every rank has all values: they deal them out.
+/// Values that every rank has are dealt out; of those that are shared out each writes its shard.
 Status Saving::layOut() {
   const Package &package = session.package();
   const Program &program = package.program();
@@ -481,8 +482,11 @@ Status Saving::layOut() {
   }
   for (size_t i = 0; i < program.state.size(); ++i) {
     const TensorDecl &decl = program.state[i];
-    state.push_back({decl.name, decl.dtype, decl.staticShape,
-                     [this, i](ArrayView &view) { return session.state(i, view); }});
+    state.push_back({decl.name, decl.dtype, decl.staticShape, [this, i](ArrayView &view) {
+                       ShardRange own;
+                       return session.holdsShard(i, own) ? session.stateShard(i, view)
+                                                         : session.state(i, view);
+                     }});
     parts[1].changes.push_back(true);
   }
   std::vector<int64_t> loads(ranks ? size_t(ranks->world()) : 1);
@@ -490,6 +494,11 @@ Status Saving::layOut() {
     for (const SafetensorsEntry &tensor : *tensors)
       part->tensors.push_back(tensor.name);
     std::vector<ElementRange> ranges = dealTensors(*tensors, rank(), loads);
+    for (size_t i = 0; part == &parts[1] && i < ranges.size(); ++i)
+      if (ShardRange own; session.holdsShard(i, own)) {
+        const auto width = int64_t(sizeOf(program.state[i].dtype));
+        ranges[i] = {own.begin / width, (own.begin + own.there) / width};
+      }
     TRAINRT_TRY(part->file.layOut(std::move(*tensors), std::move(ranges)));
   }
   return {};
@@ -696,6 +705,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   session.settle();
   if (session.isInference())
     return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
+  TRAINRT_TRY(session.collectState());
   return Saving(session, directory).save(dataPosition, keep, claim, info);
 }
 

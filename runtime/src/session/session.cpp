@@ -38,6 +38,8 @@ Status Session::start(const SessionOptions &options) {
   if (ranks && ranks->world() > 1 && !inference && source->manifest().distribute.empty())
     return fail(Code::Unsupported, source->path(), ": the package is for one rank, not for ",
                 ranks->world(), "; compile it with --distribute data");
+  if (ranks && !inference)
+    where = {ranks->world(), ranks->rank()};
   anyModel = options.anyModel;
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
@@ -62,10 +64,11 @@ Status Session::start(const SessionOptions &options) {
   if (!device->note().empty())
     notes += device->note() + "\n";
   plans.create(*source, options.variants, device->isHost());
-  binder.create(*source, *device, inference);
+  binder.create(*source, *device, inference, where);
   hypers = HyperValues(program);
   noSymbols.resize(program.symbols.size());
-  TRAINRT_TRY(values.create(source, *device, inference));
+  program.setRunSymbols(where, noSymbols);
+  TRAINRT_TRY(values.create(source, *device, inference, where));
   ParameterStore &parameters = values.parameters();
   switch (options.weights) {
   case SessionOptions::Weights::Package:
@@ -179,8 +182,8 @@ Status Session::accumulate(const StepOptions &options, StepResult &result,
                            weights ? weights[micro] : 1 / double(share.all));
       // Of the micro-batches of a step the last one is told.
       const bool isLast = i + 1 == run.size();
-      TRAINRT_TRY(
-          enqueue(*selected[micro], &bound[micro], true, tickets[i % 2], isLast ? steps + 1 : 0));
+      TRAINRT_TRY(enqueue(*selected[micro], &bound[micro], !exchangesMicro(), tickets[i % 2],
+                          isLast ? steps + 1 : 0));
     }
     if (i < ahead)
       continue;
@@ -191,6 +194,13 @@ Status Session::accumulate(const StepOptions &options, StepResult &result,
     losses.emplace_back(weights ? weights[micro] : 1, done.loss);
     result.nonfinite |= done.nonfinite || !done.numbers.empty();
     addNames(*selected[micro], done.numbers, result);
+  }
+  // The others wait for this rank's part in those that it has not.
+  for (int64_t i = int64_t(run.size()); exchangesMicro() && i < share.rounds; ++i) {
+    Device::Result done;
+    TRAINRT_TRY(execute(*source->absent(), nullptr, false, done));
+    result.nonfinite |= !done.numbers.empty();
+    addNames(*source->absent(), done.numbers, result);
   }
   return {};
 }
@@ -335,7 +345,9 @@ Status Session::decide(bool allowNonfinite, StepResult &result) {
   const std::string step = "step " + std::to_string(result.step), of = listed(result.numbers);
   std::string what = step + ": ";
   if (result.inPart)
-    what += "the gradient of " + of + ", or what its update makes of it, is not finite";
+    // Of a shard it is not known.
+    what += (of.empty() ? "a gradient" : "the gradient of " + of) +
+            ", or what its update makes of it, is not finite";
   else if (!std::isfinite(result.loss))
     what += "the loss is not finite";
   else if (!of.empty())
@@ -601,12 +613,22 @@ Status Session::place(Value kind, size_t index, Place &place) const {
     if (!hasState())
       return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
     at(Space::State, decl.dtype);
+    if (!decl.shardUnit || where.world == 1)
+      return {};
+    if (collected.empty())
+      return fail(Code::Unsupported, "state '", decl.name,
+                  "': each rank holds a part of it; a checkpoint has all");
+    place.array.data = const_cast<unsigned char *>(collected[index].data());
+    place.owner = nullptr;
     return {};
   case Value::Gradient:
     if (!source->parameter(index).trainable)
       return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
     if (!values.hasGradients())
       return fail(Code::NotFound, "no gradients have been computed yet");
+    if (decl.gradientUnit && where.world > 1)
+      return fail(Code::Unsupported, "the gradient of '", decl.name,
+                  "': each rank holds a part of it");
     at(Space::Gradient, gradientType(decl));
     return {};
   case Value::Output:
@@ -670,6 +692,10 @@ Status Session::setState(size_t index, ArrayView array) {
     TRAINRT_TRY(initializeState());
   settle();
   ++changes;
+  collected.clear();
+  for (Session *other : ranksHere)
+    if (other != this && decl.shardUnit)
+      TRAINRT_TRY(other->setState(index, array));
   return values.writeState(index, array.data, array.onDevice);
 }
 
@@ -677,6 +703,7 @@ void Session::restored(int64_t step, int64_t seed) {
   settle();
   ++changes;
   finished = {};
+  collected.clear();
   steps = step;
   key = seed;
   initialized = true;

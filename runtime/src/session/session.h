@@ -119,6 +119,17 @@ public:
   /// Of the host, or in the device's memory.
   Status setParameter(size_t index, ArrayView array);
   Status setState(size_t index, ArrayView array);
+  /// Where ranks of this process hold shards of the state: makes `state` of the first of them give
+  /// all of it, until the next step. Elsewhere it does nothing.
+  Status collectState();
+  /// Whether other processes have the rest of this state; this one has `range` of it.
+  bool holdsShard(size_t index, ShardRange &range) const;
+  /// The elements of this rank's shard, without what is behind the tensor's end.
+  Status stateShard(size_t index, ArrayView &shard) const;
+  /// Whether others have a part of this session's state.
+  bool hasShards() const { return where.world > 1 && source->program().hasShards(); }
+  /// All ranks of this process, where it has several: `sessions[r]` is rank r.
+  void setRanksHere(std::vector<Session *> sessions) { ranksHere = std::move(sessions); }
 
   /// Whether all parameters have values, of one and the same step.
   Status usable() const;
@@ -197,6 +208,10 @@ private:
                          std::vector<double> &weights, double &lr);
   /// Says which step it was that a rank was lost in.
   Status atStep(Status status) const;
+  /// Whether a micro-batch has collectives: each rank then runs as many.
+  bool exchangesMicro() const { return where.world > 1 && source->absent(); }
+  /// What only some ranks know of an update of shards.
+  Status shareOutcome(StepResult &result);
   Status agree(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
   Status accumulateTogether(const StepOptions &options, StepResult &result);
   /// What the end of a run that may update says about its step.
@@ -217,6 +232,10 @@ private:
 
   std::shared_ptr<const Package> source;
   std::shared_ptr<Communicator> ranks; ///< null: there is one
+  RunPlace where;
+  std::vector<Session *> ranksHere;
+  /// By index the state that is made of shards; empty: not since the last change.
+  std::vector<std::vector<unsigned char>> collected;
   uint64_t changes = 0;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
@@ -240,6 +259,8 @@ private:
   /// Micro-batches of the step, this rank's first one and all.
   struct {
     int64_t first, all;
+    /// The most that a rank computes.
+    int64_t rounds = 0;
   } share{0, 0};
   BoundBatch weighed; ///< of the last micro-batch whose loss's denominator was computed
   /// The functions that `bound` gets: those that it was bound to, or variants of them.

@@ -145,6 +145,13 @@ Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &opti
 
 void Session::restorePlans(std::vector<PlanCache::Key> keys) {
   settle();
+  // Each rank has its own.
+  std::vector<int64_t> own(source->program().symbols.size());
+  source->program().setRunSymbols(where, own);
+  for (PlanCache::Key &key : keys)
+    for (size_t i = 0; i < own.size(); ++i)
+      if (own[i] && key.function->symbols[i])
+        key.symbols[i] = own[i];
   plans.restore(std::move(keys));
 }
 

@@ -57,6 +57,8 @@ Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOpt
     TRAINRT_TRY(measureDensity(*source, bound, steps + 1, density));
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
+  if (source->absent())
+    TRAINRT_TRY(prepare(*source->absent(), noSymbols, plan));
   TRAINRT_TRY(initializeState());
   TRAINRT_TRY(measureWeights(batches, options, weights));
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, lr));
@@ -76,7 +78,7 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   mine.isLast = options.last;
   std::vector<RankProposal> all;
   TRAINRT_TRY(exchangeProposals(*ranks, mine, all));
-  share = {0, 0};
+  share = {0, 0, 0};
   std::vector<double> weights;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (int(rank) == ranks->rank())
@@ -88,6 +90,13 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   if (!share.all)
     return fail(Code::InvalidArgument, "a step needs at least one batch on some rank");
   setFactors(std::move(weights));
+  for (size_t rank = 0, begin = 0; rank < all.size(); ++rank) {
+    int64_t run = 0;
+    // As `accumulate` leaves them out.
+    for (int64_t i = 0; i < all[rank].microBatches; ++i, ++begin)
+      run += options.weights || factors.empty() || factors[begin] != 0;
+    share.rounds = std::max(share.rounds, run);
+  }
   if (!factors.empty())
     factors = {factors.begin() + share.first,
                factors.begin() + share.first + int64_t(batches.size())};
@@ -99,6 +108,10 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   mine.status = attempt([&] { return accumulate(options, result, mine.losses); });
   mine.nonfinite = result.nonfinite;
   mine.numbers = result.numbers;
+  if (!mine.status.ok() && exchangesMicro()) {
+    ranks->abort(mine.status); // the others may be in the middle of it
+    return mine.status;
+  }
   if (mine.status.ok() && cancelled.exchange(false))
     mine.status = Status(Code::Cancelled, "cancelled before the update");
   std::vector<RankOutcome> all;
@@ -120,10 +133,65 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   return {};
 }
 
+/// An element of a shard that is not finite is seen by its rank alone.
+Status Session::shareOutcome(StepResult &result) {
+  RankOutcome mine;
+  mine.nonfinite = result.inPart;
+  mine.numbers = result.numbers;
+  std::vector<RankOutcome> all;
+  TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
+  for (const RankOutcome &one : all) {
+    result.inPart |= one.nonfinite;
+    for (const std::string &name : one.numbers)
+      if (std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
+        result.numbers.push_back(name);
+  }
+  result.nonfinite |= result.inPart;
+  return {};
+}
+
+Status Session::collectState() {
+  if (ranksHere.empty() || !hasShards() || !hasState() || !collected.empty())
+    return {};
+  settle();
+  const auto &state = source->program().state;
+  std::vector<std::vector<unsigned char>> whole(state.size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    if (!state[i].shardUnit)
+      continue;
+    whole[i].resize(size_t(state[i].staticBytes));
+    for (Session *session : ranksHere) {
+      const ShardRange range = shardOf(state[i], session->where);
+      ArrayView shard;
+      TRAINRT_TRY(session->stateShard(i, shard));
+      std::copy_n(static_cast<const unsigned char *>(shard.data), range.there,
+                  whole[i].begin() + range.begin);
+    }
+  }
+  collected = std::move(whole);
+  return {};
+}
+
+bool Session::holdsShard(size_t index, ShardRange &range) const {
+  const TensorDecl &decl = source->program().state[index];
+  if (!decl.shardUnit || where.world == 1 || !ranksHere.empty())
+    return false;
+  range = shardOf(decl, where);
+  return true;
+}
+
+Status Session::stateShard(size_t index, ArrayView &shard) const {
+  const TensorDecl &decl = source->program().state[index];
+  const int64_t bytes = shardOf(decl, where).there;
+  shard = {values.address(Space::State, uint32_t(index)), decl.dtype, decl.staticShape, bytes};
+  return device->view(shard.data, bytes, shard.data);
+}
+
 Status Session::stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                              StepResult &result) {
   if (numerics)
     numerics->reset();
+  collected.clear();
   TRAINRT_TRY(atStep(agree(batches, options, result)));
   // From here on the ranks are in step.
   result.step = steps + 1;
@@ -148,6 +216,8 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
     }
     result.gradNorm = done.gradNorm;
     note(update, done, result);
+    if (hasShards())
+      TRAINRT_TRY(atStep(shareOutcome(result)));
   }
   outputs = std::move(microOutputs);
   if (result.nonfinite && !result.inPart)

@@ -27,20 +27,23 @@ int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offse
 } // namespace
 
 /// Frozen parameters have an empty block, so that indices stay those of the program.
-int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets) {
+int64_t layOutGradients(const Package &package, const RunPlace &place,
+                        std::vector<int64_t> &offsets) {
   const auto &parameters = package.program().parameters;
   return layOut(package.program(), parameters.size(), offsets, [&](size_t i) {
-    return package.parameter(i).trainable ? gradientBytes(parameters[i]) : int64_t(0);
+    return package.parameter(i).trainable ? gradientShard(parameters[i], place).held : int64_t(0);
   });
 }
 
-int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
+int64_t layOutState(const Program &program, const RunPlace &place, std::vector<int64_t> &offsets) {
   return layOut(program, program.state.size(), offsets,
-                [&](size_t i) { return program.state[i].staticBytes; });
+                [&](size_t i) { return shardOf(program.state[i], place).held; });
 }
 
-Status SessionValues::create(std::shared_ptr<const Package> package, Device &on, bool inference) {
+Status SessionValues::create(std::shared_ptr<const Package> package, Device &on, bool inference,
+                             const RunPlace &where) {
   source = std::move(package);
+  place = where;
   // Writable parameters need memory of their own, unless nothing is trained.
   device = &on;
   TRAINRT_TRY(store.create(source, on, inference));
@@ -51,7 +54,7 @@ Status SessionValues::create(std::shared_ptr<const Package> package, Device &on,
   // Without any, no offsets: nobody asks for addresses then.
   if (!needsState)
     return {};
-  const int64_t bytes = layOutState(source->program(), stateOffsets);
+  const int64_t bytes = layOutState(source->program(), place, stateOffsets);
   return device->allocate(bytes, "optimizer state", true, stateBlock);
 }
 
@@ -83,7 +86,7 @@ Status SessionValues::prepareGradients() {
     return {};
   // Offsets are set last: they say that the memory is there.
   std::vector<int64_t> offsets;
-  int64_t bytes = layOutGradients(*source, offsets);
+  int64_t bytes = layOutGradients(*source, place, offsets);
   TRAINRT_TRY(device->allocate(bytes, "gradient accumulators", true, gradientBlock));
   gradientOffsets = std::move(offsets);
   gradientsDirty = false;
@@ -110,7 +113,8 @@ namespace {
 /// Calls `visit(space, index, offset, bytes)` for what runs of the function change beside the
 /// accumulators: every state but `nonfinite`, and the parameters that the forward pass updates.
 template <typename Visit>
-Status forEachState(const Package &package, const Function &function, const Visit &visit) {
+Status forEachState(const Package &package, const RunPlace &place, const Function &function,
+                    const Visit &visit) {
   const Program &program = package.program();
   int64_t offset = 0;
   for (const Buffer &buffer : function.buffers) {
@@ -119,7 +123,8 @@ Status forEachState(const Package &package, const Function &function, const Visi
                    buffer.space == Space::Parameter && package.parameter(buffer.index).updated;
     if (!isUpdated && (!isState || int32_t(buffer.index) == package.nonfiniteState()))
       continue;
-    int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
+    const int64_t bytes =
+        shardOf((isState ? program.state : program.parameters)[buffer.index], place).held;
     assert(bytes >= 0 && "sizes are static");
     TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
     offset += padded(bytes, traitsOf(program.target).alignment);
@@ -131,22 +136,23 @@ Status forEachState(const Package &package, const Function &function, const Visi
 Status SessionValues::save(const Function &function) {
   int64_t end = 0;
   // The same walk three times: offsets agree.
-  TRAINRT_TRY(forEachState(*source, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
-    end = offset + bytes;
-    return Status();
-  }));
+  TRAINRT_TRY(
+      forEachState(*source, place, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
+        end = offset + bytes;
+        return Status();
+      }));
   // Kept for the next step, which needs as much.
   if (end > savedStates.size())
     TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
   return forEachState(
-      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+      *source, place, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
         return device->copy(savedStates.data() + offset, address(space, index), bytes);
       });
 }
 
 Status SessionValues::restore(const Function &function) {
   TRAINRT_TRY(forEachState(
-      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+      *source, place, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
         return device->copy(address(space, index), savedStates.data() + offset, bytes);
       }));
   // The flag belongs to the step that is taken back.
@@ -154,9 +160,13 @@ Status SessionValues::restore(const Function &function) {
 }
 
 Status SessionValues::writeState(size_t index, const void *data, bool onDevice) {
-  auto *from = static_cast<const unsigned char *>(data);
+  const ShardRange own = shardOf(source->program().state[index], place);
+  // What is behind the end stays 0.
+  const int64_t bytes = own.there;
+  if (!bytes)
+    return {};
+  auto *from = static_cast<const unsigned char *>(data) + own.begin;
   void *to = address(Space::State, uint32_t(index));
-  const int64_t bytes = source->program().state[index].staticBytes;
   if (onDevice)
     return device->copy(to, from, bytes);
   // The caller's memory is read until write returns.

@@ -11,15 +11,18 @@
 
 namespace trainrt {
 
-/// Offsets of the gradient accumulators, one for each trainable parameter; returns the end.
-int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets);
-/// Those of the state.
-int64_t layOutState(const Program &program, std::vector<int64_t> &offsets);
+/// Offsets of the gradient accumulators, one for each trainable parameter, or of a rank's shards of
+/// them; returns the end.
+int64_t layOutGradients(const Package &package, const RunPlace &place,
+                        std::vector<int64_t> &offsets);
+/// Those of the state, or of a rank's shards of it.
+int64_t layOutState(const Program &program, const RunPlace &place, std::vector<int64_t> &offsets);
 
 class SessionValues {
 public:
   /// Parameters without values, and state of zeros where the session reads any.
-  Status create(std::shared_ptr<const Package> package, Device &on, bool inference);
+  Status create(std::shared_ptr<const Package> package, Device &on, bool inference,
+                const RunPlace &place);
 
   ParameterStore &parameters() { return store; }
   const ParameterStore &parameters() const { return store; }
@@ -29,6 +32,7 @@ public:
   std::shared_ptr<const void> owner(Space space, uint32_t index) const;
 
   bool hasState() const { return !stateOffsets.empty(); }
+  /// Of the whole state, which a rank may keep its shard of.
   Status writeState(size_t index, const void *data, bool onDevice = false);
   Status clearNonfinite();
   /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
@@ -48,6 +52,7 @@ public:
 private:
   std::shared_ptr<const Package> source;
   Device *device = nullptr;
+  RunPlace place;
   ParameterStore store;
   DeviceMemory stateBlock, gradientBlock, savedStates;
   std::vector<int64_t> stateOffsets, gradientOffsets;

@@ -227,3 +227,11 @@ plan.function @f {
   // expected-error@+1 {{expected tensors of f32 or f64, got 'bf16'}}
   plan.collective all_reduce %a elements <8> : bf16
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected as many tensors to write as to read, got 1 together}}
+  plan.collective all_gather %a elements <8> : f32
+}

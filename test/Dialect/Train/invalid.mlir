@@ -703,3 +703,46 @@ func.func @f(%a: tensor<4xf32>) {
   %0 = train.all_reduce %a : (tensor<4xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+func.func @f(%a: tensor<4x3xbf16>) {
+  // expected-error@+1 {{expected tensors of f32 or f64, got 'tensor<4x3xbf16>'}}
+  %0 = train.reduce_scatter %a units = [4] : (tensor<4x3xbf16>) -> tensor<?x4xbf16, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4x3xf32>) {
+  // expected-error@+1 {{expected a unit for each of 1 tensors, got 2}}
+  %0 = train.reduce_scatter %a units = [4, 4] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4x3xf32>) {
+  // expected-error@+1 {{expected units of at least an element, got 0}}
+  %0 = train.reduce_scatter %a units = [0] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<?xf32, #train.dims<batch>>) {
+  // expected-error@+1 {{expected a tensor of a size that is known, got 'tensor<?xf32, #train.dims<batch>>'}}
+  %0 = train.reduce_scatter %a units = [4] : (tensor<?xf32, #train.dims<batch>>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) {
+  // expected-error@+1 {{expected a shard of 8*floordiv(world + 1, world) elements of 'tensor<4x3xf32>', got}}
+  %0 = train.all_gather %a units = [8] : (tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+// expected-error@+1 {{argument 0: expected train.shard to be {of = a tensor of known size, unit = a number of elements}, got unit}}
+func.func @f(%x: tensor<2xf32> {train.shard}) { return }
+
+// -----
+// expected-error@+1 {{argument 0: expected a shard of 4*floordiv(world + 2, world) elements, got 'tensor<12xf32>'}}
+func.func @f(%x: tensor<12xf32> {train.shard = {of = tensor<12xf32>, unit = 4}}) { return }

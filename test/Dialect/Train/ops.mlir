@@ -1003,3 +1003,12 @@ func.func @all_reduce(%arg0: tensor<4x3xf32>, %arg1: tensor<3xf32>) {
   %0:2 = train.all_reduce %arg0, %arg1 : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
   return
 }
+
+// CHECK-LABEL: func.func @shards(
+func.func @shards(%arg0: tensor<4x3xf32>) {
+  // CHECK: %[[S:.*]] = train.reduce_scatter %arg0 units = [4] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  %0 = train.reduce_scatter %arg0 units = [4] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  // CHECK: train.all_gather %[[S]] units = [4] : (tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) -> tensor<4x3xf32>
+  %1 = train.all_gather %0 units = [4] : (tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) -> tensor<4x3xf32>
+  return
+}

@@ -109,3 +109,12 @@ func.func @segments(%x: tensor<2x?xf32, #train.dims<2, n>>) -> (tensor<2x?x?xi1,
   %21 = train.gather_nd %20, %19 batch_dims = 0 : tensor<?x1xi64, #train.dims<n, 1>>, tensor<?x1xi64, #train.dims<n + 1, 1>> -> tensor<?x1xi64, #train.dims<n + 1, 1>>
   return %18, %21 : tensor<2x?x?xi1, #train.dims<2, n, n>>, tensor<?x1xi64, #train.dims<n + 1, 1>>
 }
+
+// What ranks do together, of constants, too: the others' are not known.
+// CHECK-LABEL: func.func @collective
+// CHECK: train.all_reduce
+func.func @collective() -> tensor<2xf32> {
+  %0 = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %1 = train.all_reduce %0 : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}

@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 from cases import Failed, expect, run_cases  # noqa: E402
 from make_data_folder import random_columns, write  # noqa: E402
 from trained import Trained  # noqa: E402
+import wide_model  # noqa: E402
 
 WORLDS = 1, 2, 3, 4
 
@@ -58,7 +59,26 @@ class Ranked(Trained):
         return self.arguments.models / f"{model}.npz"
 
 
-class Cases(Ranked):
+class Sharded(Ranked):
+    """A model with weights that ranks share."""
+
+    def __init__(self, arguments):
+        super().__init__(arguments)
+        self.wide = self.path(".onnx")
+        wide_model.write(self.wide)
+        self.rows = self.data(**wide_model.rows(24))
+
+    def sharded(self, *flags, how="zero1"):
+        return self.trainc(self.wide.with_suffix(""), "--distribute", how, *flags)
+
+    def same(self, package, how, *run, worlds):
+        """Ranks and one process of the same package."""
+        for world in worlds:
+            expected = self.trained(package, self.rows, *run, "--accumulate", world)
+            self.equal(self.trained(package, self.rows, *run, how, world), expected, f"{package} {run} {how} {world}")
+
+
+class Cases(Sharded):
     """Ranks that are emulated."""
 
     def both(self, model, data, flags, run, worlds=WORLDS):
@@ -236,14 +256,94 @@ class Cases(Ranked):
         expect("--emulate-world needs --data FILE" in err, err)
         said = self.trainc("resnet", "--distribute", "data", code=1)
         expect("--distribute: the forward pass itself changes '" in said and "evaluation mode" in said, said)
-        said = self.trainc("mlp", "--distribute", "zero1", code=2)
-        expect("--distribute" in said and "data" in said, said)
+        said = self.trainc("mlp", "--distribute", "zero9", code=2)
+        expect("--distribute" in said and "data" in said and "zero1" in said, said)
+        wide_model.write(named := self.path(".onnx"), batch="world")
+        said = self.trainc(named.with_suffix(""), "--distribute", "zero1", code=1)
+        expect("--distribute zero1: the model has a size called 'world', which is one of the ranks" in said, said)
+        said = self.trainc("mlp", "--distribute", "zero2", "--target", "cuda:sm_90", code=2)
+        expect("zero2 is for --target cpu: ranks share nothing but rows (data) elsewhere" in said, said)
         said = self.trainc("mlp", "--distribute", "data", "--inference", code=2)
         expect("--inference" in said, said)
 
 
-class Processes(Ranked):
-    """Ranks that are processes."""
+    def case_bits_of_shards(self):
+        """However many ranks share the state, and whatever it is stored in."""
+        run = ["--batch-size", "2", "--steps", "3"]
+        for flags, worlds in (
+            (["--clip-norm", "0.3"], (2, 3, 4)),
+            (["--optimizer", "lamb", "--grad-norm", "--optimizer-state", "bf16"], (3,)),
+            (["--optimizer-state", "int8", "--clip-norm", "1"], (2, 3)),
+            (["--optimizer", "sgd", "--momentum", "0.9", "--optimizer-state", "bf16"], (2,)),
+            (["--optimizer", "sgd"], (5,)),
+            (["--lora", "r=256,alpha=8", "--quantize", "nf4"], (3,)),
+        ):
+            for how in ("zero1", "zero2"):
+                self.same(self.sharded(*flags, how=how), "--emulate-world", *run, worlds=worlds)
+
+    def case_shards_change_no_bits(self):
+        """Where no norm is added up in another order, ranks with shards make what ranks with all of it make."""
+        whole = self.sharded(how="data")
+        for how in ("zero1", "zero2"):
+            for world in (["--emulate-world", "3"], []):
+                run = ["--batch-size", "2", "--steps", "3", *world]
+                expected = self.trained(whole, self.rows, *run)
+                self.equal(self.trained(self.sharded(how=how), self.rows, *run), expected, f"{how} {world}")
+
+    def case_uneven_shards(self):
+        """The end of an epoch, where a rank has no batch, with variants of packed tokens and dropout."""
+        for how in ("zero1", "zero2"):
+            for package, data, run in (
+                (self.sharded("--clip-norm", "1", how=how), self.data(**wide_model.rows(10)),
+                 ["--batch-size", "3", "--epochs", "2", "--accumulate-by", "rows"]),
+                (self.trainc("gpt2", "--distribute", how, "--clip-norm", "1"), self.tokens, ["--batch-size", "2", "--steps", "3", "--trim"]),
+            ):  # fmt: skip
+                self.equal(self.trained(package, data, *run, "--emulate-world", "3"),
+                           self.trained(package, data, *run, "--accumulate", "3"), f"{how} {run}")  # fmt: skip
+
+    def case_shards_in_checkpoints(self):
+        """They are whole there: any number of ranks goes on."""
+        package, run, saved = self.sharded("--optimizer-state", "int8"), ["--batch-size", "2", "--steps", "4"], self.path("")
+        whole = self.losses(package, self.rows, *run, "--emulate-world", "2", "--save", saved, "--save-every", "2")
+        for how in (["--emulate-world", "2"], ["--accumulate", "2"]):
+            rest = self.losses(package, self.rows, *run, *how, "--resume", saved / "step-2")
+            expect(rest == whole[2:], how, rest, whole)
+        self.same(package, "--emulate-world", *run, "--resume", saved / "step-2", worlds=(1, 3, 4))
+
+    def case_shards_take_less(self):
+        def peak(how, world):
+            return self.log(self.sharded(how=how), self.rows, "--batch-size", "2", "--steps", "1", "--emulate-world", world)[0]["peak_bytes"]
+
+        expect(peak("zero2", 8) < peak("zero1", 8) < peak("zero1", 2) < peak("data", 2), peak("zero2", 8), peak("zero1", 8))
+
+    def case_micro_batches_of_shards(self):
+        """With several of them each is exchanged by itself; a rank may have fewer."""
+        data, run = self.data(**wide_model.rows(14)), ["--batch-size", "2", "--epochs", "1"]
+        whole = self.losses(self.sharded(how="data"), data, *run, "--accumulate", "4")
+        self.close(self.losses(self.sharded(how="zero2"), data, *run, "--accumulate", "2", "--emulate-world", "2"), whole, 1e-6)
+
+    def case_not_finite_in_shards(self):
+        """What the last rank alone sees all are told, and nothing of it goes to the others."""
+        arrays = wide_model.rows(6)
+        arrays["x"][:, :-1] = 0  # only the last row of w0 has a gradient
+        arrays["y"] *= 1e6
+        data, package = self.data(**arrays), self.sharded("--optimizer", "sgd", "--trainable", "^w0$")
+        run = ["--batch-size", "2", "--steps", "1", "--lr", "3e38"]
+        for how in ("--emulate-world", "--accumulate"):
+            _, err = self.run(package, data, *run, how, "3", code=1)
+            expect("or what its update makes of it, is not finite; such elements are left as they were" in err, err)
+        run.append("--allow-nonfinite")
+        self.equal(self.trained(package, data, *run, "--emulate-world", "3"),
+                   self.trained(package, data, *run, "--accumulate", "3"), "not finite")  # fmt: skip
+
+    def case_said_of_shards(self):
+        manifest = json.loads(zipfile.ZipFile(self.sharded()).read("manifest.json"))
+        expect(manifest["optimizer"]["distribute"] == "zero1", manifest["optimizer"])
+        expect([s["run"] for s in manifest["symbols"] if "run" in s] == ["world", "rank"], manifest["symbols"])
+
+
+class Processes(Sharded):
+    """The same with processes, and how they end."""
 
     def start(self, package, data, *flags, **environment):
         command = [str(c) for c in (self.arguments.trainc_run, package, "--data", data, *flags)]
@@ -306,6 +406,19 @@ class ProcessCases(Processes):
             for world in (2, 4):
                 expected = self.trained(package, data, *run, "--accumulate", world)
                 self.equal(self.trained(package, data, *run, "--ranks", world), expected, f"{model} of {world}")
+
+    def case_processes_share_the_state(self):
+        flags, run = ["--clip-norm", "0.3", "--optimizer-state", "int8"], ["--batch-size", "2", "--steps", "3"]
+        package = self.sharded(*flags)
+        self.same(package, "--ranks", *run, worlds=(2,))
+        self.same(self.sharded(*flags, how="zero2"), "--ranks", *run, worlds=(3,))
+        saved = self.path("")
+        best = ["--eval", self.rows, "--eval-every", "1", "--keep-best", "1", "--metric", "loss", "--save-every", "2"]
+        whole = self.losses(package, self.rows, *run, *best, "--ranks", "2", "--save", saved)
+        expect(len(list((saved / "best").iterdir())) == 1, list(saved.iterdir()))
+        for how in (["--ranks", "2"], ["--accumulate", "2"]):
+            rest = self.losses(package, self.rows, *run, *how, "--resume", saved / "step-2")
+            expect(rest == whole[2:], how, rest, whole)
 
     def case_page(self):
         """The commands of docs/ranks.md."""

@@ -84,6 +84,8 @@ TEST(DamagedManifest, AgreesWithTheProgram) {
   options.count.emplace();
   expectRefused("\"differs\": -100", "\"differs\": -100, \"counts\": \"runs\"",
                 "field 'symbols[1].counts': 'labelled' counts otherwise in program.fb", options);
+  expectRefused("\"differs\": -100", "\"differs\": -100, \"run\": \"world\"",
+                "field 'symbols[1].run' of 'labelled' is 'world', but '' in program.fb", options);
   for (bool cuda : {false, true}) {
     options = {};
     options.cuda = cuda;

@@ -108,6 +108,10 @@ TEST(DamagedProgram, Symbols) {
                "symbols[0] 'batch': min 1001, max 1000 are no range of sizes");
   expectUnread([](fb::ProgramT &program) { program.symbols[0]->source_axis = 1; },
                "symbols[0] 'batch': that axis of input 'x' is not the symbol itself");
+  expectUnread([](fb::ProgramT &program) { program.symbols[0]->run = fb::RunSymbol::world; },
+               "symbols[0] 'batch' is of the run and of an input");
+  expectUnread([](fb::ProgramT &program) { program.symbols[0]->run = fb::RunSymbol(3); },
+               "symbols[0] 'batch'.run 3 is unknown");
   auto count = [](int64_t min, int32_t input, const std::string &message) {
     TinyOptions options;
     options.count = TinyCount{.min = min, .input = input};
@@ -120,6 +124,13 @@ TEST(DamagedProgram, Symbols) {
 TEST(DamagedProgram, Tensors) {
   expectUnread([](fb::ProgramT &program) { program.parameters[0]->shape[0] = 0; },
                "parameters[0] 'w'.shape is not constant");
+  for (int64_t unit : {int64_t(-1), int64_t(1) << 60})
+    expectUnread([unit](fb::ProgramT &program) { program.state[0]->shard_unit = unit; },
+                 "state[0] 'w/exp_avg'.shard_unit is " + std::to_string(unit));
+  expectUnread([](fb::ProgramT &program) { program.parameters[0]->shard_unit = 4; },
+               "parameters[0] 'w'.shard_unit is 4");
+  expectUnread([](fb::ProgramT &program) { program.state[0]->gradient_unit = 4; },
+               "state[0] 'w/exp_avg'.gradient_unit is 4");
   expectUnread([](fb::ProgramT &program) { program.value_rules[0]->input = 0; },
                "value_rules[0].input 'x' holds no integers");
   expectUnread([](fb::ProgramT &program) { function(program).outputs.clear(); },

@@ -11,16 +11,28 @@ Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
   if (from.kind() > fb::CollectiveKind::MAX)
     return check.bad(".kind ", int(from.kind()), " is unknown");
   kind = static_cast<Kind>(from.kind());
-  if (from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64)
+  if (from.dtype() > fb::DType::MAX ||
+      (kind != Kind::AllGather && from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64))
     return check.bad(".dtype ", int(from.dtype()), " is none that ranks add up");
   dtype = static_cast<DType>(from.dtype());
+  if (!isInPlace() && check.program.target != Target::Cpu)
+    return check.bad(": on this target ranks have no shards");
   if (!check.kernels.empty())
     return check.bad(".kernels: it runs none");
   if (check.operands.empty())
     return check.bad(".operands is empty");
-  for (size_t i = 0; i < check.operands.size(); ++i)
-    if (check.operands[i].access != Access::Update)
-      return check.bad(".operands[", i, "] is not read and written");
+  if (!isInPlace() && check.operands.size() % 2)
+    return check.bad(".operands: ", check.operands.size(), " are no pairs");
+  for (size_t i = 0; i < check.operands.size(); ++i) {
+    const bool isRead = i < check.operands.size() / 2;
+    if (check.operands[i].access != (isInPlace() ? Access::Update
+                                     : isRead    ? Access::Read
+                                                 : Access::Write))
+      return check.bad(".operands[", i, "] is not ",
+                       isInPlace() ? "read and written"
+                       : isRead    ? "read"
+                                   : "written");
+  }
   return check.numSizes(check.operands.size());
 }
 
@@ -34,21 +46,23 @@ Status Collective::checkPlaces(const PlaceCheck &check) const {
 }
 
 std::string Collective::name(const Program &, const StepView &step) const {
-  return std::string("all_reduce ") + nameOf(dtype) + " of " + std::to_string(step.places.size()) +
-         (step.places.size() == 1 ? " tensor" : " tensors");
+  static constexpr const char *kinds[] = {"all_reduce ", "reduce_scatter ", "all_gather "};
+  const size_t tensors = step.places.size() / (isInPlace() ? 1 : 2);
+  return std::string(kinds[size_t(kind)]) + nameOf(dtype) + " of " + std::to_string(tensors) +
+         (tensors == 1 ? " tensor" : " tensors");
 }
 
 int64_t Collective::bytes(const StepView &step) const {
   int64_t elements = 0;
   for (int64_t size : step.sizes)
     elements += size;
-  return 2 * elements * int64_t(sizeOf(dtype));
+  return (isInPlace() ? 2 : 1) * elements * int64_t(sizeOf(dtype));
 }
 
 void Collective::results(const Program &, const StepView &step,
                          std::vector<Region> &results) const {
   const CollectiveView view(step, *this);
-  for (size_t i = 0; i < view.numTensors(); ++i)
+  for (size_t i = isInPlace() ? 0 : view.numPairs(); i < view.numTensors(); ++i)
     results.push_back(
         {step.places[i].buffer, dtype, step.places[i].offset, {view.elements(i)}, {1}});
 }

@@ -4,6 +4,7 @@
 #define TRAINRT_FORMAT_COMMANDS_COLLECTIVE_H
 
 #include "format/commands/operand.h"
+#include "format/memory/exchange_work.h"
 
 #include <array>
 
@@ -13,20 +14,22 @@ namespace fb {
 struct Collective;
 }
 
-/// See program.fbs. As many operands and sizes as there are tensors.
+/// See program.fbs. As many operands and sizes as there are tensors, and shards, if any.
 struct Collective {
   static constexpr const char *kindName = "collective";
   static constexpr std::array operandNames = {"tensor"};
   static constexpr std::array sizeNames = {"elements"};
-  enum class Kind : uint8_t { AllReduce };
+  enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather };
 
   Kind kind = Kind::AllReduce;
   DType dtype = DType::F32;
 
   Status read(const fb::Collective &from, const CommandCheck &check);
   Status checkPlaces(const PlaceCheck &check) const;
+  /// Whether it reads what it writes.
+  bool isInPlace() const { return kind == Kind::AllReduce; }
   std::string describe(const Program &program, const StepView &step) const {
-    return "an " + name(program, step);
+    return (kind == Kind::ReduceScatter ? "a " : "an ") + name(program, step);
   }
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
@@ -38,7 +41,19 @@ struct CollectiveView : StepView {
 
   const Collective &op;
   size_t numTensors() const { return places.size(); }
+  /// Tensors that are cut, each with its shard.
+  size_t numPairs() const { return places.size() / 2; }
   int64_t elements(size_t tensor) const { return sizes[tensor]; }
+  ExchangeWork work(int64_t world) const {
+    const auto width = int64_t(sizeOf(op.dtype));
+    const std::span<const int64_t> all = sizes;
+    if (op.isInPlace())
+      return ExchangeWork::ofSums(width, all, world);
+    return ExchangeWork::ofShards(width,
+                                  op.kind == Collective::Kind::AllGather ? all.first(numPairs())
+                                                                         : all.last(numPairs()),
+                                  world);
+  }
   bool isEmpty() const {
     for (int64_t size : sizes)
       if (size)

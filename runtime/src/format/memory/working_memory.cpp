@@ -2,7 +2,7 @@
 //
 // The buffers as the calls ask for them.
 #include "format/memory/working_memory.h"
-#include "format/memory/all_reduce_work.h"
+#include "format/memory/exchange_work.h"
 
 namespace trainrt {
 
@@ -54,8 +54,8 @@ void WorkingMemory::addAttention(const AttentionExtents &extents) {
   }
 }
 
-void WorkingMemory::addAllReduce(int64_t elementBytes, std::span<const int64_t> elements) {
-  exchanged = std::max(exchanged, AllReduceWork(elementBytes, elements, world).staging());
+void WorkingMemory::addExchange(const ExchangeWork &work) {
+  exchanged = std::max(exchanged, work.staging());
 }
 
 void WorkingMemory::add(const WorkingMemory &other) {

@@ -6,6 +6,7 @@
 #define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 
 #include "format/attention_band.h"
+#include "format/memory/exchange_work.h"
 #include "format/memory/gemm_problem.h"
 
 #include <algorithm>
@@ -51,8 +52,7 @@ public:
   void addGemm(const GemmArgs &args);
   /// Dropout's coordinates are taken to be those of the rows.
   void addAttention(const AttentionExtents &extents);
-  /// Of numbers of so many bytes, which the ranks sum up.
-  void addAllReduce(int64_t elementBytes, std::span<const int64_t> elements);
+  void addExchange(const ExchangeWork &work);
   void add(const WorkingMemory &other);
 
   /// Bytes, if every thread takes part where several do.

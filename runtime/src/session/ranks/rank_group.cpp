@@ -41,6 +41,10 @@ Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOp
     own.ranks = result->ranks[size_t(rank)];
     TRAINRT_TRY(Session::create(package, own, result->others.emplace_back()));
   }
+  std::vector<Session *> sessions = {first.get()};
+  for (const std::unique_ptr<Session> &other : result->others)
+    sessions.push_back(other.get());
+  first->setRanksHere(std::move(sessions));
   group = std::move(result);
   return {};
 }
@@ -68,6 +72,9 @@ Status RankGroup::follow(Session &first) {
     }
     for (size_t i = 0; first.hasState() && i < program.state.size(); ++i) {
       ArrayView from;
+      // Of what is in shards each has got its own.
+      if (program.state[i].shardUnit)
+        continue;
       TRAINRT_TRY(first.state(i, from));
       TRAINRT_TRY(other->setState(i, from));
     }

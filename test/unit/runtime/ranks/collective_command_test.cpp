@@ -2,6 +2,7 @@
 // The command Collective: how it is read from a program, planned, and run by one rank and by
 // several.
 
+#include "comm/collectives.h"
 #include "comm/thread_ranks.h"
 #include "device/cpu/executor.h"
 #include "format/program.h"
@@ -16,8 +17,10 @@ namespace {
 
 /// What a test wants different.
 struct Options {
+  fb::Target target = fb::Target::cpu;
   fb::DType dtype = fb::DType::f32;
   int kind = 0;
+  bool isShard = false; ///< the second buffer, written alone
   fb::Access access = fb::Access::update;
   int64_t elements = 6;
   size_t tensors = 2, sizes = 2;
@@ -35,7 +38,8 @@ std::vector<unsigned char> makeProgram(const Options &options) {
     buffers.push_back(fb::CreateBuffer(builder, fb::Space::arena, -1, 0, 0, 0, 0));
   std::vector<fb::Operand> operands;
   for (uint32_t i = 0; i < options.tensors; ++i)
-    operands.push_back({i, 1, options.access});
+    operands.push_back(
+        {i, 1, options.isShard ? (i ? fb::Access::write : fb::Access::read) : options.access});
   const std::vector<uint32_t> sizes(options.sizes, 2), kernels(options.kernel, 0);
   auto body =
       fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(options.kind), options.dtype);
@@ -52,6 +56,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   auto allKernels = builder.CreateVector(&kernel, 1);
   fb::ProgramBuilder program(builder);
   program.add_version_major(programMajor);
+  program.add_target(options.target);
   program.add_exprs(exprVector);
   program.add_kernels(allKernels);
   program.add_functions(functions);
@@ -108,6 +113,54 @@ TEST(CollectiveCommand, AddsUpWhatRanksHave) {
     thread.join();
 }
 
+TEST(CollectiveCommand, CutsAndPutsTogether) {
+  // Of two ranks, whose shards of four elements reach over the end of the tensor.
+  for (int kind : {1, 2}) {
+    const int64_t shard = 4, whole = 6;
+    std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(2);
+    std::vector<std::thread> threads;
+    for (auto &rank : ranks)
+      threads.emplace_back([&, kind] {
+        std::vector<float> tensor(6), own(4, 7);
+        for (int64_t i = 0; i < whole; ++i)
+          tensor[size_t(i)] = float(i + 10 * rank->rank());
+        for (int64_t i = 0; kind == 2 && i < shard; ++i)
+          own[size_t(i)] = float(i + shard * rank->rank());
+        const CutTensor cut{{tensor.data(), whole}, own.data(), shard};
+        std::vector<unsigned char> staging;
+        if (kind == 1) {
+          ASSERT_TRUE(reduceScatter(*rank, DType::F32, {&cut, 1}, staging).ok());
+          EXPECT_EQ(own, rank->rank() ? std::vector<float>({18, 20, 0, 0})
+                                      : std::vector<float>({10, 12, 14, 16}));
+          EXPECT_EQ(tensor[1], float(1 + 10 * rank->rank()));
+        } else {
+          ASSERT_TRUE(allGather(*rank, DType::F32, {&cut, 1}, staging).ok());
+          EXPECT_EQ(tensor, std::vector<float>({0, 1, 2, 3, 4, 5}));
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+}
+
+TEST(CollectiveCommand, CopiesShardsOfOneRank) {
+  Program program;
+  ExecutionPlan made;
+  const Status status = plan({.kind = 1, .isShard = true}, program, made);
+  ASSERT_TRUE(status.ok()) << status.message();
+  made.visit(made.steps.front(), [&](const auto &op, const auto &view) {
+    EXPECT_EQ(op.describe(program, view), "a reduce_scatter f32 of 1 tensor");
+    EXPECT_EQ(op.bytes(view), 48);
+    std::vector<Region> regions;
+    op.results(program, view, regions);
+    EXPECT_EQ(regions.size(), 1u);
+  });
+  std::vector<float> buffers[2] = {std::vector<float>(6, 1), std::vector<float>(6, 2)};
+  Executor::Reports reports;
+  ASSERT_TRUE(run(made, nullptr, buffers, reports).ok());
+  EXPECT_EQ(buffers[1], std::vector<float>(6, 1));
+}
+
 TEST(CollectiveCommand, IsNothingForOneRank) {
   Program program;
   ExecutionPlan made;
@@ -145,8 +198,13 @@ TEST(CollectiveCommand, RefusesWhatIsWrong) {
   auto expect = [&](const Options &options, const char *words) {
     EXPECT_NE(message(options).find(words), std::string::npos) << message(options);
   };
+  expect({.target = fb::Target::cuda, .kind = 1}, ": on this target ranks have no shards");
   expect({.dtype = fb::DType::bf16}, ".dtype 3 is none that ranks add up");
-  expect({.kind = 1}, ".kind 1 is unknown");
+  expect({.kind = 3}, ".kind 3 is unknown");
+  expect({.kind = 1}, ".operands[0] is not read");
+  expect({.kind = 2, .access = fb::Access::read}, ".operands[1] is not written");
+  expect({.kind = 2, .tensors = 1, .sizes = 1}, ".operands: 1 are no pairs");
+  expect({.dtype = fb::DType::bf16, .kind = 1}, ".dtype 3 is none that ranks add up");
   expect({.access = fb::Access::read}, ".operands[0] is not read and written");
   expect({.elements = 7}, "leaves buffer 0 of 24 bytes");
   expect({.elements = -1}, "has an extent of -1");

@@ -4,15 +4,50 @@
 #include "comm/collectives.h"
 #include "device/cpu/commands/host_command.h"
 
+#include <algorithm>
+
 namespace trainrt {
 
+static Status run(Communicator &ranks, const CollectiveView &step, HostContext &context) {
+  const DType dtype = step.op.dtype;
+  if (step.op.isInPlace()) {
+    std::vector<RankTensor> tensors;
+    for (size_t i = 0; i < step.numTensors(); ++i)
+      tensors.push_back({context.address(step.places[i]), step.elements(i)});
+    return allReduce(ranks, dtype, tensors, context.staging);
+  }
+  const bool gathers = step.op.kind == Collective::Kind::AllGather;
+  std::vector<CutTensor> tensors;
+  for (size_t i = 0; i < step.numPairs(); ++i) {
+    const size_t other = step.numPairs() + i;
+    const size_t whole = gathers ? other : i, own = gathers ? i : other;
+    tensors.push_back({{context.address(step.places[whole]), step.elements(whole)},
+                       context.address(step.places[own]),
+                       step.elements(own)});
+  }
+  return gathers ? allGather(ranks, dtype, tensors, context.staging)
+                 : reduceScatter(ranks, dtype, tensors, context.staging);
+}
+
+/// Of a tensor the shard of the only rank, or of the shard the tensor.
+static void copyAlone(const CollectiveView &step, HostContext &context) {
+  const int64_t bytes = int64_t(sizeOf(step.op.dtype));
+  for (size_t i = 0; i < step.numPairs(); ++i) {
+    const size_t to = step.numPairs() + i;
+    const int64_t there = std::min(step.elements(i), step.elements(to)) * bytes;
+    unsigned char *const out = context.address(step.places[to]);
+    std::copy_n(context.address(step.places[i]), there, out);
+    std::fill_n(out + there, step.elements(to) * bytes - there, 0);
+  }
+}
+
 template <> void runOnHost(const CollectiveView &step, HostContext &context) {
-  if (!context.run.ranks || context.run.ranks->world() == 1)
+  if (!context.run.ranks || context.run.ranks->world() == 1) {
+    if (!step.op.isInPlace())
+      copyAlone(step, context);
     return;
-  std::vector<RankTensor> tensors;
-  for (size_t i = 0; i < step.numTensors(); ++i)
-    tensors.push_back({context.address(step.places[i]), step.elements(i)});
-  Status status = allReduce(*context.run.ranks, step.op.dtype, tensors, context.staging);
+  }
+  Status status = run(*context.run.ranks, step, context);
   if (status.ok())
     return;
   context.reports.failed = context.command;
@@ -20,7 +55,7 @@ template <> void runOnHost(const CollectiveView &step, HostContext &context) {
 }
 
 template <> void addWorkingMemory(const CollectiveView &step, WorkingMemory &memory) {
-  memory.addAllReduce(int64_t(sizeOf(step.op.dtype)), step.sizes);
+  memory.addExchange(step.work(memory.world));
 }
 
 } // namespace trainrt

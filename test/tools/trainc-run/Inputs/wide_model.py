@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A model whose weights are large enough for shards, and data for it. In blocks of optimizer state the first weight is
+whole, the second has a divisor that is no power of two, the third none."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+WIDTHS = 256, 300, 257, 263
+
+
+def write(path, batch="batch"):
+    random, nodes, weights, x = np.random.default_rng(1), [], [], "x"
+    for layer, (k, n) in enumerate(zip(WIDTHS, WIDTHS[1:])):
+        arrays = {f"w{layer}": random.standard_normal((k, n)) * 0.06, f"b{layer}": random.standard_normal(n) * 0.1}
+        weights += [onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()]
+        nodes.append(helper.make_node("MatMul", [x, f"w{layer}"], [f"m{layer}"], f"matmul{layer}"))
+        nodes.append(helper.make_node("Add", [f"m{layer}", f"b{layer}"], [f"a{layer}"], f"add{layer}"))
+        nodes.append(helper.make_node("Tanh", [f"a{layer}"], [f"t{layer}"], f"tanh{layer}"))
+        x = f"t{layer}"
+    nodes += [
+        helper.make_node("Sub", [x, "y"], ["difference"], "sub"),
+        helper.make_node("Mul", ["difference", "difference"], ["squares"], "square"),
+        helper.make_node("ReduceMean", ["squares"], ["loss"], "mean", keepdims=0),
+    ]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [batch, w]) for n, w in (("x", WIDTHS[0]), ("y", WIDTHS[-1]))]
+    outputs = [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])]
+    graph = helper.make_graph(nodes, "wide", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+
+
+def rows(count):
+    random = np.random.default_rng(2)
+    return {n: random.standard_normal((count, w)).astype(np.float32) for n, w in (("x", WIDTHS[0]), ("y", WIDTHS[-1]))}
