@@ -350,6 +350,20 @@ TEST_F(CudaRanks, EndWithOneThatFails) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
 }
 
+TEST_F(CudaRanks, EndWithOneThatFailsBetweenExchanges) {
+  expectLost(run(2,
+                 [&](Session &session, int rank) {
+                   if (rank == 0)
+                     return stepping(2)(session, rank);
+                   TRAINRT_TRY(stepping(1)(session, rank));
+                   return Status(Code::RankLost, "the disk is full");
+                 }),
+             "step 2: rank 1 on ");
+  // Whoever knows that the run is lost does not wait for the others to leave.
+  EXPECT_GE(nccl->aborted, 1);
+  EXPECT_EQ(nccl->aborted + nccl->finalized, 2);
+}
+
 TEST_F(CudaRanks, NeedAGpuEach) {
   fake->devices = 1;
   SessionOptions options;

@@ -67,8 +67,10 @@ public:
   ~NcclRanks() override {
     if (!comm)
       return;
-    if (!failure().ok())
-      return abort();
+    if (!failure().ok()) {
+      abort();
+      return;
+    }
     auto leaving = std::make_shared<Errand>();
     leaving->comm = comm;
     run(leaving, [api = api](Errand &errand) {
