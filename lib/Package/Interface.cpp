@@ -51,12 +51,16 @@ static InterfaceTensor &entry(std::vector<InterfaceTensor> &table, StringRef nam
   return table[index];
 }
 
-/// As a whole, where the function has a rank's shard.
-static void addState(PackageInterface &interface, func::FuncOp function, unsigned argument) {
+/// State as a whole, where the function has a rank's shard; of accumulators the shard alone is
+/// noted.
+static void addShared(PackageInterface &interface, func::FuncOp function, unsigned argument) {
   const std::optional<Shard> shard = getShard(function, argument);
-  Type type = function.getArgument(argument).getType();
-  entry(interface.state, getArgName(function, argument), shard ? Type(shard->of) : type).shardUnit =
-      shard ? shard->unit : 0;
+  StringRef name = getArgName(function, argument);
+  Type type = shard ? Type(shard->of) : function.getArgument(argument).getType();
+  if (getArgRole(function, argument) == "state")
+    entry(interface.state, name, type).shardUnit = shard ? shard->unit : 0;
+  else if (shard)
+    entry(interface.parameters, name, type).gradientUnit = shard->unit;
 }
 
 FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
@@ -98,11 +102,8 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
           tensor.partOf = owner.getValue().str();
           tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
         }
-      } else if (role == "state") {
-        addState(interface, function, i);
-      } else if (role == "gradient") {
-        if (const std::optional<Shard> shard = getShard(function, i))
-          entry(interface.parameters, name.getValue(), shard->of).gradientUnit = shard->unit;
+      } else if (role == "state" || role == "gradient") {
+        addShared(interface, function, i);
       } else if (role == "hyper") {
         entry(interface.hypers, name.getValue(), type);
       } else if (role == "input") {

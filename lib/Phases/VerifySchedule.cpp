@@ -67,7 +67,7 @@ struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<Verify
       if (first && !llvm::equal(calls, expected, agree))
         return phases::refuse(function, kPhase)
                << "ranks that run @" << function.getName() << " and @" << first.getName()
-               << " at the same time have the same collectives";
+               << " at once make equal calls to each other";
       first = function;
       expected = std::move(calls);
     }

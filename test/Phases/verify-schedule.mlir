@@ -50,7 +50,7 @@ func.func @step() {
 func.func @update() {
   return
 }
-// expected-error @below {{after the phase 'schedule' ranks that run @micro and @eval at the same time have the same collectives}}
+// expected-error @below {{after the phase 'schedule' ranks that run @micro and @eval at once make equal calls to each other}}
 func.func @micro(%x: tensor<4xf32> {train.role = "gradient", train.name = "x"})
     -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "x"}) attributes {train.in_step} {
   %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>

@@ -19,6 +19,7 @@ const TargetTraits targetTraits[] = {
      .hasTuning = false,
      .runsAhead = false,
      .vendorProducts = false,
+     .hasShards = true,
      .narrowAttention = false},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
@@ -29,6 +30,7 @@ const TargetTraits targetTraits[] = {
      .hasTuning = true,
      .runsAhead = true,
      .vendorProducts = true,
+     .hasShards = false,
      .narrowAttention = true},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);

@@ -50,7 +50,7 @@
 
 // The last gradient first, and sums of all ranks in the accumulators.
 // MICRO-LABEL: func.func @micro
-// MICRO-SAME: %[[ACC:.*]]: tensor<?x256xf32, #train.dims<16*floordiv(world + 1, world), 256>> {train.name = "w", train.role = "gradient", train.shard
+// MICRO-SAME: %[[ACC:[a-z0-9]+]]: tensor<?x256xf32, #train.dims<16*floordiv(world + 1, world), 256>> {train.name = "w", train.role = "gradient", train.shard
 // MICRO-SAME: attributes {train.in_step}
 // MICRO: train.all_reduce
 // MICRO: %[[SUM:.*]] = train.reduce_scatter

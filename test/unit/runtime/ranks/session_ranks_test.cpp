@@ -108,6 +108,24 @@ TEST(SessionRanks, HoldWhatIsEstimated) {
   }
 }
 
+TEST(SessionRanks, SayWhatIsInShards) {
+  TinyOptions options = distributedTiny();
+  options.editProgram = [edit = options.editProgram](fb::ProgramT &program) {
+    edit(program);
+    program.state[0]->shard_unit = program.parameters[0]->gradient_unit = 4;
+  };
+  Tiny ranks(options);
+  ASSERT_TRUE(ranks.emulate(2).ok());
+  const TinyBatch a(4), b(4, 2);
+  StepResult result;
+  ASSERT_TRUE(ranks.step({a.batch(), b.batch()}, {}, result).ok());
+  ArrayView array;
+  EXPECT_EQ(ranks.first->state(0, array).message(),
+            "state 'w/exp_avg': each rank holds a part of it; a checkpoint has all");
+  EXPECT_EQ(ranks.first->gradient(0, array).message(),
+            "the gradient of 'w': each rank holds a part of it");
+}
+
 TEST(SessionRanks, FollowWhatACallerSets) {
   Tiny one, ranks;
   ASSERT_TRUE(one.alone().ok());
