@@ -411,7 +411,8 @@ class ProcessCases(Processes):
         self.same(self.sharded(*flags, how="zero2"), "--ranks", *run, worlds=(3,))
         saved = self.path("")
         best = ["--eval", self.rows, "--eval-every", "1", "--keep-best", "1", "--metric", "loss", "--save-every", "2"]
-        whole = self.losses(package, self.rows, *run, *best, "--ranks", "2", "--save", saved)
+        self.run(package, self.rows, *run, *best, "--ranks", "2", "--save", saved)
+        whole = self.losses(package, self.rows, *run, "--accumulate", "2")
         expect(len(list((saved / "best").iterdir())) == 1, list(saved.iterdir()))
         for how in (["--ranks", "2"], ["--accumulate", "2"]):
             rest = self.losses(package, self.rows, *run, *how, "--resume", saved / "step-2")
