@@ -6,8 +6,8 @@ Makes a model of Llama-3-8B's shape with random weights and documents of random 
   - from the command to the first step, with nothing in the cache and with the export in it,
   - `--memory`: what was predicted, what the runtime holds, what the device shows as used,
   - tokens a second (without padding) of packed rows,
-beside PEFT with bitsandbytes and Unsloth's kernels (bench/cuda/peer_qlora.py), on rows of one length and padded. TRL's trainer itself
-is not run: its step is PEFT's. One JSON line for each, added to WORK/results.jsonl, and the ratios at the end.
+beside PEFT with bitsandbytes and Unsloth's kernels (bench/cuda/peer_qlora.py), on rows of one length and padded. TRL's trainer
+is peer_trl.py's, of a run of its own. One JSON line for each, added to WORK/results.jsonl, and the ratios at the end.
 Needs torch, transformers, peft, onnxscript and `trainc` as a module of Python.
 """
 
