@@ -5,6 +5,7 @@
 #include "dialects/Train/TrainDialect.h"
 #include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Collectives/Shards.h"
+#include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
@@ -33,6 +34,10 @@ void TrainDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Train/TrainCollectives.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainConvolution.cpp.inc"
       >();
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());

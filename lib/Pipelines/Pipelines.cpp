@@ -175,6 +175,10 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
 
 /// Evaluation is split off first: what follows may tell training from it.
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
+  // No target has a library for convolutions yet: they are matmuls for all that follows.
+  DecomposePassOptions convolutions;
+  convolutions.convolutions = true;
+  pm.addPass(createDecomposePass(convolutions));
   pm.addPass(createFormEvalPass());
   addCleanup(pm);
   // Constants are folded and idioms raised once, for all functions.

@@ -2,6 +2,7 @@
 // Interval arithmetic of the ops. Bounds are computed in double; `rounded` makes room for what any
 // float type rounds. Attached from outside of the ops, so that their declarations stay small.
 
+#include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
@@ -412,6 +413,13 @@ Range rangeOf(MatmulOp op, Ranges x) {
   const Range product = sumOf(times(x[0], x[1]));
   return op.getAddend() ? roundedIf(true, plus(product, x[2])) : product;
 }
+/// Zeros surround the input, and there may be positions that no window reads.
+Range ofConvolution(Ranges x) {
+  return sumOf(times(x[0].unite(Range::number(0)), x[1])).unite(Range::number(0));
+}
+Range rangeOf(ConvOp, Ranges x) { return ofConvolution(x); }
+Range rangeOf(ConvDataGradOp, Ranges x) { return ofConvolution(x); }
+Range rangeOf(ConvFilterGradOp, Ranges x) { return ofConvolution(x); }
 Range rangeOf(CumsumOp op, Ranges x) {
   Range sum = sumOf(x[0]);
   return op.getExclusive() ? sum.unite(Range::number(0)) : sum;
@@ -446,6 +454,9 @@ bool keeps(MulOp, Ranges x, Changed changed) { return keepsProduct(x, changed); 
 bool keeps(MatmulOp op, Ranges x, Changed changed) {
   return op.isSum() && keepsProduct(x, changed);
 }
+bool keeps(ConvOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
+bool keeps(ConvDataGradOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
+bool keeps(ConvFilterGradOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
 bool keeps(DivOp op, Ranges x, Changed) { return !isFloat(op) || excludesZero(x[1]); }
 bool keeps(ReciprocalOp, Ranges x, Changed) { return excludesZero(x[0]); }
 bool keeps(LogOp, Ranges x, Changed) { return x[0].lo > 0; }
@@ -464,6 +475,9 @@ bool keeps(SelectOp, Ranges x, Changed changed) {
 
 bool sums(Operation *) { return false; }
 bool sums(MatmulOp op) { return op.isSum() && !op.getAddend(); }
+bool sums(ConvOp) { return true; }
+bool sums(ConvDataGradOp) { return true; }
+bool sums(ConvFilterGradOp) { return true; }
 bool sums(ScatterAddOp) { return true; }
 bool sums(ScatterElementsAddOp) { return true; }
 bool sums(ReduceOp op) { return op.getKind() == ReduceKind::sum; }
@@ -522,5 +536,6 @@ void trainc::train::detail::attachRangeInterfaces(MLIRContext *context) {
   attach<BroadcastOp, ReshapeOp, BarrierOp, TransposeOp, SliceOp, SplitOp, GatherOp,
          GatherElementsOp, GatherNdOp, WindowOp, SpreadOp, SelectRowsOp, PadOp, ConcatOp,
          DequantizeOp, InTrainingOp, ReduceOp, MatmulOp, CumsumOp, ScatterAddOp,
-         ScatterElementsAddOp, SoftmaxOp, LogSoftmaxOp>(context);
+         ScatterElementsAddOp, SoftmaxOp, LogSoftmaxOp, ConvOp, ConvDataGradOp, ConvFilterGradOp>(
+      context);
 }

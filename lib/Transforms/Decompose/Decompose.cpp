@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/Decompose/Decompose.h"
 
-#include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/Convolution/Convolution.h"
 #include "trainc/Support/Location.h"
 
 using namespace mlir;
@@ -25,7 +25,8 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
     while (true) {
       SmallVector<DecomposableOpInterface> composites;
       getOperation()->walk([&](DecomposableOpInterface op) {
-        if (!llvm::is_contained(keep, op->getName().getStringRef()))
+        if (!llvm::is_contained(keep, op->getName().getStringRef()) &&
+            (!convolutions || isa<ConvolutionOpInterface>(*op)))
           composites.push_back(op);
       });
       if (composites.empty())

@@ -11,7 +11,9 @@ def DecomposePass : Pass<"decompose"> {
     Every op with `DecomposableOpInterface` becomes the pointwise ops, reductions and element accesses that it
     stands for, which then form kernels with their neighbours. Always legal; the last pass before
     `form-kernels`, because the composites tell passes more than their parts do. Parts that are composites
-    themselves are decomposed too. Ops named by `keep` stay.
+    themselves are decomposed too. Ops named by `keep` stay. With `convolutions` nothing but convolutions and their
+    gradients is decomposed: the first pass over a graph, so that their matmuls are aligned, quantized and differentiated
+    as others are.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
@@ -35,6 +37,7 @@ def DecomposePass : Pass<"decompose"> {
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
     ListOption<"keep", "keep", "std::string", "names of ops that stay, such as train.softmax">,
+    Option<"convolutions", "convolutions", "bool", "false", "only convolutions and their gradients">,
   ];
 }
 

@@ -1012,3 +1012,14 @@ func.func @shards(%arg0: tensor<4x3xf32>) {
   %1 = train.all_gather %0 units = [4] : (tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>) -> tensor<4x3xf32>
   return
 }
+
+// CHECK-LABEL: func.func @convolutions(
+func.func @convolutions(%x: tensor<2x9x9x4xf32>, %w: tensor<6x3x3x2xf32>) {
+  // CHECK: %[[Y:.*]] = train.conv %arg0, %arg1 strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x9x9x4xf32>, tensor<6x3x3x2xf32>) -> tensor<2x4x5x6xf32>
+  %y = train.conv %x, %w strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x9x9x4xf32>, tensor<6x3x3x2xf32>) -> tensor<2x4x5x6xf32>
+  // CHECK: train.conv_data_grad %[[Y]], %arg1 strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x4x5x6xf32>, tensor<6x3x3x2xf32>) -> tensor<2x9x9x4xf32>
+  %dx = train.conv_data_grad %y, %w strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x4x5x6xf32>, tensor<6x3x3x2xf32>) -> tensor<2x9x9x4xf32>
+  // CHECK: train.conv_filter_grad %arg0, %[[Y]] strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x9x9x4xf32>, tensor<2x4x5x6xf32>) -> tensor<6x3x3x2xf32>
+  %dw = train.conv_filter_grad %x, %y strides = [2, 1] dilations = [1, 2] low = <1, 0> high = <0, seq> groups = 2 : (tensor<2x9x9x4xf32>, tensor<2x4x5x6xf32>) -> tensor<6x3x3x2xf32>
+  return
+}

@@ -359,6 +359,92 @@ const Sample samples[] = {
      "tensor<?x?x5xf64, #train.dims<batch, seq, 5>>",
      "n n"},
 
+    // Convolutions: overlapping windows with padding, groups, dilation and a rest that no window
+    // reaches.
+    {"train.conv", "%x: tensor<2x7x5x4xf64>, %y: tensor<6x3x2x2xf64>",
+     "%0 = train.conv %x, %y strides = [2, 1] dilations = [1, 1] low = <1, 0> high = <1, 0> groups "
+     "= 2 : (tensor<2x7x5x4xf64>, tensor<6x3x2x2xf64>) -> tensor<2x4x4x6xf64>",
+     "n n"},
+    {"train.conv_data_grad", "%x: tensor<2x4x4x6xf64>, %y: tensor<6x3x2x2xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [2, 1] dilations = [1, 1] low = <1, 0> high = <1, "
+     "0> groups = 2 : (tensor<2x4x4x6xf64>, tensor<6x3x2x2xf64>) -> tensor<2x7x5x4xf64>",
+     "n n"},
+    {"train.conv_filter_grad", "%x: tensor<2x7x5x4xf64>, %y: tensor<2x4x4x6xf64>",
+     "%0 = train.conv_filter_grad %x, %y strides = [2, 1] dilations = [1, 1] low = <1, 0> high = "
+     "<1, 0> groups = 2 : (tensor<2x7x5x4xf64>, tensor<2x4x4x6xf64>) -> tensor<6x3x2x2xf64>",
+     "n n"},
+    // One filter a channel.
+    {"train.conv", "%x: tensor<2x6x5x3xf64>, %y: tensor<3x2x3x1xf64>",
+     "%0 = train.conv %x, %y strides = [1, 2] dilations = [2, 1] low = <1, 0> high = <0, 1> groups "
+     "= 3 : (tensor<2x6x5x3xf64>, tensor<3x2x3x1xf64>) -> tensor<2x5x2x3xf64>",
+     "n n"},
+    {"train.conv_data_grad", "%x: tensor<2x5x2x3xf64>, %y: tensor<3x2x3x1xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [1, 2] dilations = [2, 1] low = <1, 0> high = <0, "
+     "1> groups = 3 : (tensor<2x5x2x3xf64>, tensor<3x2x3x1xf64>) -> tensor<2x6x5x3xf64>",
+     "n n"},
+    {"train.conv_filter_grad", "%x: tensor<2x6x5x3xf64>, %y: tensor<2x5x2x3xf64>",
+     "%0 = train.conv_filter_grad %x, %y strides = [1, 2] dilations = [2, 1] low = <1, 0> high = "
+     "<0, 1> groups = 3 : (tensor<2x6x5x3xf64>, tensor<2x5x2x3xf64>) -> tensor<3x2x3x1xf64>",
+     "n n"},
+    // Points, whose positions are parallel; one axis; windows that cut a padded axis into pieces.
+    {"train.conv", "%x: tensor<2x3x4x2xf64>, %y: tensor<5x1x1x2xf64>",
+     "%0 = train.conv %x, %y strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups "
+     "= 1 : (tensor<2x3x4x2xf64>, tensor<5x1x1x2xf64>) -> tensor<2x3x4x5xf64>",
+     "n n"},
+    {"train.conv_data_grad", "%x: tensor<2x3x4x5xf64>, %y: tensor<5x1x1x2xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, "
+     "0> groups = 1 : (tensor<2x3x4x5xf64>, tensor<5x1x1x2xf64>) -> tensor<2x3x4x2xf64>",
+     "n n"},
+    {"train.conv_filter_grad", "%x: tensor<2x3x4x2xf64>, %y: tensor<2x3x4x5xf64>",
+     "%0 = train.conv_filter_grad %x, %y strides = [1, 1] dilations = [1, 1] low = <0, 0> high = "
+     "<0, 0> groups = 1 : (tensor<2x3x4x2xf64>, tensor<2x3x4x5xf64>) -> tensor<5x1x1x2xf64>",
+     "n n"},
+    {"train.conv", "%x: tensor<2x5x3xf64>, %y: tensor<4x2x3xf64>",
+     "%0 = train.conv %x, %y strides = [2] dilations = [1] low = <1> high = <0> groups = 1 : "
+     "(tensor<2x5x3xf64>, tensor<4x2x3xf64>) -> tensor<2x3x4xf64>",
+     "n n"},
+    {"train.conv_data_grad", "%x: tensor<2x3x4xf64>, %y: tensor<4x2x3xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [2] dilations = [1] low = <1> high = <0> groups = "
+     "1 : (tensor<2x3x4xf64>, tensor<4x2x3xf64>) -> tensor<2x5x3xf64>",
+     "n n"},
+    {"train.conv_filter_grad", "%x: tensor<2x5x3xf64>, %y: tensor<2x3x4xf64>",
+     "%0 = train.conv_filter_grad %x, %y strides = [2] dilations = [1] low = <1> high = <0> groups "
+     "= 1 : (tensor<2x5x3xf64>, tensor<2x3x4xf64>) -> tensor<4x2x3xf64>",
+     "n n"},
+    // Three axes; sizes that are symbols, and a window of an axis that is cropped.
+    {"train.conv", "%x: tensor<1x3x4x3x2xf64>, %y: tensor<2x2x1x3x2xf64>",
+     "%0 = train.conv %x, %y strides = [1, 2, 1] dilations = [1, 1, 1] low = <0, 0, 0> high = <0, "
+     "-1, 0> groups = 1 : (tensor<1x3x4x3x2xf64>, tensor<2x2x1x3x2xf64>) -> tensor<1x2x2x1x2xf64>",
+     "n n"},
+    {"train.conv_data_grad", "%x: tensor<1x2x2x1x2xf64>, %y: tensor<2x2x1x3x2xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [1, 2, 1] dilations = [1, 1, 1] low = <0, 0, 0> "
+     "high = <0, -1, 0> groups = 1 : (tensor<1x2x2x1x2xf64>, tensor<2x2x1x3x2xf64>) -> "
+     "tensor<1x3x4x3x2xf64>",
+     "n n"},
+    {"train.conv_filter_grad", "%x: tensor<1x3x4x3x2xf64>, %y: tensor<1x2x2x1x2xf64>",
+     "%0 = train.conv_filter_grad %x, %y strides = [1, 2, 1] dilations = [1, 1, 1] low = <0, 0, 0> "
+     "high = <0, -1, 0> groups = 1 : (tensor<1x3x4x3x2xf64>, tensor<1x2x2x1x2xf64>) -> "
+     "tensor<2x2x1x3x2xf64>",
+     "n n"},
+    {"train.conv", "%x: tensor<?x?x2xf64, #train.dims<batch, seq, 2>>, %y: tensor<3x3x2xf64>",
+     "%0 = train.conv %x, %y strides = [1] dilations = [1] low = <1> high = <1> groups = 1 : "
+     "(tensor<?x?x2xf64, #train.dims<batch, seq, 2>>, tensor<3x3x2xf64>) -> tensor<?x?x3xf64, "
+     "#train.dims<batch, seq, 3>>",
+     "n n"},
+    {"train.conv_data_grad",
+     "%x: tensor<?x?x3xf64, #train.dims<batch, seq, 3>>, %y: tensor<3x3x2xf64>",
+     "%0 = train.conv_data_grad %x, %y strides = [1] dilations = [1] low = <1> high = <1> groups = "
+     "1 : (tensor<?x?x3xf64, #train.dims<batch, seq, 3>>, tensor<3x3x2xf64>) -> tensor<?x?x2xf64, "
+     "#train.dims<batch, seq, 2>>",
+     "n n"},
+    {"train.conv_filter_grad",
+     "%x: tensor<?x?x2xf64, #train.dims<batch, seq, 2>>, %y: tensor<?x?x3xf64, #train.dims<batch, "
+     "seq, 3>>",
+     "%0 = train.conv_filter_grad %x, %y strides = [1] dilations = [1] low = <1> high = <1> groups "
+     "= 1 : (tensor<?x?x2xf64, #train.dims<batch, seq, 2>>, tensor<?x?x3xf64, #train.dims<batch, "
+     "seq, 3>>) -> tensor<3x3x2xf64>",
+     "n n"},
+
     // Composites.
     {"train.softmax", "%x: tensor<2x3x4xf64>", "%0 = train.softmax %x axis = 2 : tensor<2x3x4xf64>",
      "n"},

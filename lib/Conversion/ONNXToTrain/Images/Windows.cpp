@@ -5,7 +5,6 @@
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
-using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
@@ -91,65 +90,11 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
     // Known to be too small already.
     if (auto count = s.count.getConstant(); count && *count < 1)
       return fail("its window of " + Twine(s.reach()) + " positions is larger than the axis of '" +
-                  s.size.str() + "'");
+                  s.size.str() +
+                  "' and its pads; give it a smaller kernel or dilation, or more pads");
     slidings.push_back(s);
   }
   return slidings;
-}
-
-/// The axes of windows that are reduced: they lead.
-SmallVector<int64_t> tapAxes(ArrayRef<Sliding> slidings) {
-  return llvm::to_vector(llvm::seq<int64_t>(0, slidings.size()));
-}
-
-/// [taps..., batch, channels, windows...]
-Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double padding) {
-  Dims own = train::getDims(x), low(2, tb.dimAttr(0)), padded(own.begin(), own.begin() + 2);
-  for (const Sliding &s : slidings) {
-    low.push_back(s.low);
-    padded.push_back(s.size + s.low + s.high);
-  }
-  // No copy where nothing is added.
-  if (padded != own || llvm::any_of(low, [](DimAttr size) { return !size.isConstant(0); }))
-    x = tb.pad(x, padding, low, padded);
-  int64_t axes = slidings.size();
-  // Windows that touch without overlapping cut the axes into pieces.
-  auto isCut = [&](int64_t i) {
-    const Sliding &s = slidings[i];
-    return s.dilation == 1 && s.stride == s.taps && padded[2 + i] == s.count * tb.dimAttr(s.taps);
-  };
-  // A reshape and a transpose then: no element is read twice.
-  if (llvm::all_of(llvm::seq<int64_t>(0, axes), isCut)) {
-    Dims cut(own.begin(), own.begin() + 2);
-    SmallVector<int64_t> taps, rest = {0, 1};
-    for (int64_t i = 0; i < axes; ++i) {
-      // Each axis as window and tap.
-      cut.append({slidings[i].count, tb.dimAttr(slidings[i].taps)});
-      rest.push_back(2 + 2 * i);
-      taps.push_back(3 + 2 * i);
-    }
-    taps.append(rest);
-    return tb.transpose(tb.reshape(x, cut), taps);
-  }
-  Dims dims;
-  SmallVector<int64_t> kept;
-  for (const Sliding &s : slidings)
-    dims.push_back(tb.dimAttr(s.taps));
-  // Repeated for the taps, which a window then moves by.
-  for (DimAttr size : padded) {
-    kept.push_back(dims.size());
-    dims.push_back(size);
-  }
-  x = tb.broadcast(x, dims, kept);
-  for (auto [i, s] : llvm::enumerate(slidings)) {
-    int64_t axis = axes + 2 + int64_t(i);
-    // One axis of windows after the other.
-    dims[axis] = s.count;
-    x = train::WindowOp::create(tb.b(), tb.loc(),
-                                train::getTensorType(dims, train::getElementType(x)), x, axis,
-                                int64_t(i), s.stride, s.dilation);
-  }
-  return x;
 }
 
 } // namespace trainc::legalize
