@@ -3,6 +3,7 @@
 
 #include "comm/thread_ranks.h"
 #include "format/hash.h"
+#include "program_generated.h"
 #include "session/checkpoint_file.h"
 #include "session/estimate.h"
 #include "session/ranks/rank_group.h"
