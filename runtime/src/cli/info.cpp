@@ -32,6 +32,8 @@ std::string range(const trainrt_symbol &symbol) {
     text += ", a multiple of " + std::to_string(symbol.divisor);
   if (symbol.input && symbol.axis < 0)
     text += " (counted in " + std::string(symbol.input) + ")";
+  else if (!symbol.input && symbol.max != symbol.min)
+    text += " (of the run)";
   else if (symbol.input)
     text += " (axis " + std::to_string(symbol.axis) + " of " + symbol.input + ")";
   return text;

@@ -705,7 +705,6 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   session.settle();
   if (session.isInference())
     return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
-  TRAINRT_TRY(session.collectState());
   return Saving(session, directory).save(dataPosition, keep, claim, info);
 }
 

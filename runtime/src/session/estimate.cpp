@@ -21,21 +21,15 @@ unsigned availableCores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// From the symbols of a run.
-static RunPlace placeOf(const Program &program, const std::vector<int64_t> &symbols) {
-  RunPlace place;
-  for (size_t i = 0; i < program.symbols.size(); ++i)
-    if (program.symbols[i].run != Symbol::Run::None)
-      (program.symbols[i].run == Symbol::Run::World ? place.world : place.rank) = symbols[i];
-  return place;
-}
-
-Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
+Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatch,
                       unsigned microBatches, unsigned threads, MemoryUse &use, bool byVariants,
                       int64_t world) {
   if (world < 1)
     return fail(Code::InvalidArgument, "symbol 'world': ", world, " is no number of ranks");
   const Program &program = package.program();
+  const RunPlace place{world, 0};
+  std::vector<int64_t> symbols = ofBatch;
+  program.setRunSymbols(place, symbols);
   std::vector<const Function *> functions;
   std::vector<int64_t> ignored;
   // The functions of one step, or of one evaluation.
@@ -55,7 +49,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   }
   // Evaluations keep no state.
   if (microBatches)
-    use.state = layOutState(program, placeOf(program, symbols), ignored);
+    use.state = layOutState(program, place, ignored);
   bool usesGradients = false;
   std::vector<ExecutionPlan> plans;
   // Variants behind their functions; the list grows, `end` does not.
@@ -76,7 +70,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     usesGradients |= function->usesGradients;
   }
   if (usesGradients)
-    use.gradients = layOutGradients(package, placeOf(program, symbols), ignored);
+    use.gradients = layOutGradients(package, place, ignored);
   assert(!plans.empty() && "a package has a function for it");
   addDeviceEstimate(program, plans, threads ? threads : availableCores(), world, use);
   const TargetTraits &target = traitsOf(program.target);

@@ -615,12 +615,8 @@ Status Session::place(Value kind, size_t index, Place &place) const {
     at(Space::State, decl.dtype);
     if (!decl.shardUnit || where.world == 1)
       return {};
-    if (collected.empty())
-      return fail(Code::Unsupported, "state '", decl.name,
-                  "': each rank holds a part of it; a checkpoint has all");
-    place.array.data = const_cast<unsigned char *>(collected[index].data());
-    place.owner = nullptr;
-    return {};
+    return fail(Code::Unsupported, "state '", decl.name,
+                "': each rank holds a part of it; a checkpoint has all");
   case Value::Gradient:
     if (!source->parameter(index).trainable)
       return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
@@ -692,7 +688,6 @@ Status Session::setState(size_t index, ArrayView array) {
     TRAINRT_TRY(initializeState());
   settle();
   ++changes;
-  collected.clear();
   for (Session *other : ranksHere)
     if (other != this && decl.shardUnit)
       TRAINRT_TRY(other->setState(index, array));
@@ -703,7 +698,6 @@ void Session::restored(int64_t step, int64_t seed) {
   settle();
   ++changes;
   finished = {};
-  collected.clear();
   steps = step;
   key = seed;
   initialized = true;

@@ -119,10 +119,7 @@ public:
   /// Of the host, or in the device's memory.
   Status setParameter(size_t index, ArrayView array);
   Status setState(size_t index, ArrayView array);
-  /// Where ranks of this process hold shards of the state: makes `state` of the first of them give
-  /// all of it, until the next step. Elsewhere it does nothing.
-  Status collectState();
-  /// Whether other processes have the rest of this state; this one has `range` of it.
+  /// Whether other ranks have the rest of this state; this one has `range` of it.
   bool holdsShard(size_t index, ShardRange &range) const;
   /// The elements of this rank's shard, without what is behind the tensor's end.
   Status stateShard(size_t index, ArrayView &shard) const;
@@ -234,8 +231,6 @@ private:
   std::shared_ptr<Communicator> ranks; ///< null: there is one
   RunPlace where;
   std::vector<Session *> ranksHere;
-  /// By index the state that is made of shards; empty: not since the last change.
-  std::vector<std::vector<unsigned char>> collected;
   uint64_t changes = 0;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;

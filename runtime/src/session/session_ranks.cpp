@@ -150,31 +150,9 @@ Status Session::shareOutcome(StepResult &result) {
   return {};
 }
 
-Status Session::collectState() {
-  if (ranksHere.empty() || !hasShards() || !hasState() || !collected.empty())
-    return {};
-  settle();
-  const auto &state = source->program().state;
-  std::vector<std::vector<unsigned char>> whole(state.size());
-  for (size_t i = 0; i < state.size(); ++i) {
-    if (!state[i].shardUnit)
-      continue;
-    whole[i].resize(size_t(state[i].staticBytes));
-    for (Session *session : ranksHere) {
-      const ShardRange range = shardOf(state[i], session->where);
-      ArrayView shard;
-      TRAINRT_TRY(session->stateShard(i, shard));
-      std::copy_n(static_cast<const unsigned char *>(shard.data), range.there,
-                  whole[i].begin() + range.begin);
-    }
-  }
-  collected = std::move(whole);
-  return {};
-}
-
 bool Session::holdsShard(size_t index, ShardRange &range) const {
   const TensorDecl &decl = source->program().state[index];
-  if (!decl.shardUnit || where.world == 1 || !ranksHere.empty())
+  if (!decl.shardUnit || where.world == 1)
     return false;
   range = shardOf(decl, where);
   return true;
@@ -191,7 +169,6 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
                              StepResult &result) {
   if (numerics)
     numerics->reset();
-  collected.clear();
   TRAINRT_TRY(atStep(agree(batches, options, result)));
   // From here on the ranks are in step.
   result.step = steps + 1;
