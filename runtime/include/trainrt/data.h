@@ -80,6 +80,9 @@ typedef struct trainrt_sampler_options {
      beginning are given again as are missing; 1: they are left out */
   int32_t drop_tail;
   int32_t full_batches; /* 1: every batch has `batch_size` rows, for which the tail counts, too */
+  /* since 1.5: so many batches of about equal cost follow each other, from the first one of an
+     epoch on: those of a step of several ranks or micro-batches; 0 or 1: they come one by one */
+  int64_t together;
 } trainrt_sampler_options;
 
 static inline trainrt_sampler_options trainrt_sampler_options_default(void) {

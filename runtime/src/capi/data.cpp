@@ -118,6 +118,7 @@ trainrt_status trainrt_sampler_create(const trainrt_sampler_options *options,
     chosen.world = given.world;
     chosen.dropTail = given.drop_tail != 0;
     chosen.fullBatches = given.full_batches != 0;
+    chosen.together = given.together;
     auto result = std::make_unique<trainrt_sampler>();
     TRAINRT_TRY(Sampler::create(std::move(chosen), result->impl));
     // The caller's from here on.

@@ -11,6 +11,7 @@
 #include "session/data/sampler.h"
 #include "session/ranks/rank_group.h"
 #include "session/session.h"
+#include "trainrt/ranks.h"
 #include "trainrt/trainrt.h"
 
 #include <algorithm>
@@ -59,6 +60,9 @@ struct trainrt_session {
 
 struct trainrt_ranks {
   std::shared_ptr<trainrt::Communicator> impl;
+  /// Of the last gathering.
+  std::vector<std::string> gathered;
+  std::vector<trainrt_bytes> views;
 };
 
 struct trainrt_sampler {

@@ -120,7 +120,7 @@ Accuracy::Accuracy(const Package &package, bool wanted) : wanted(wanted) {
           haveSameSizes(scores, labels))
         for (int64_t shift : {0, 1})
           if (shift == 0 || labels.rank > 1)
-            pairs.push_back({scores.name, labels.name, shift, ignored});
+            pairs.push_back({pairs.size(), scores.name, labels.name, shift, ignored});
   }
   if (knownLabels) // then no other input is
     std::erase_if(pairs, [](const Pair &pair) { return !pair.ignored; });
@@ -128,66 +128,81 @@ Accuracy::Accuracy(const Package &package, bool wanted) : wanted(wanted) {
     why = "no output of the model has the scores of labels";
 }
 
-/// Whether the loss is the mean surprise of these labels. Only then the pair has changed. Reads the
-/// outputs of the batch that has just been evaluated.
-bool Accuracy::explains(Pair &pair, trainrt_session *session, const trainrt_batch &batch,
-                        double loss, std::optional<double> weight) {
-  const trainrt_tensor *labels = find(batch, pair.labels);
-  trainrt_tensor scores;
-  ErrorSlot error;
-  if (!labels)
-    return false;
-  error.check(trainrt_session_output(session, pair.scores, &scores, error));
-  const uint64_t bytes =
-      uint64_t(trainrt_tensor_elements(&scores)) * trainrt_dtype_size(scores.dtype);
-  if (bytes > mostBytes && !wanted && !isFound) {
-    why = "the scores of a batch, output '" + shown(pair.scores) + "', are " + byteSize(bytes) +
-          "; --metric accuracy reads them nevertheless";
-    return false;
-  }
+/// Whether the loss is the mean surprise of these labels, and how many of them are right.
+Accuracy::Part Accuracy::count(const Pair &pair, const trainrt_tensor &scores,
+                               const trainrt_tensor &labels, double loss,
+                               std::optional<double> weight) const {
   // The sum is what costs time, and one that is the only one left needs none.
   const bool compares = !isFound || pairs.size() > 1;
+  Part part{pair.number};
   double sum = 0;
-  int64_t count = 0, right = 0;
-  Walk(scores, *labels, pair.shift, pair.ignored)
+  Walk(scores, labels, pair.shift, pair.ignored)
       .forEach([&](const std::vector<float> &row, int64_t label) {
         const auto most = std::max_element(row.begin(), row.end());
-        right += most - row.begin() == label;
+        part.right += most - row.begin() == label;
         sum += compares ? surprise(row, size_t(label), *most) : 0;
-        ++count;
+        ++part.counted;
       });
-  if (compares) {
-    // Without a label that counts it is NaN, which the comparison below refuses.
-    const double distance = std::abs(sum / double(count) - loss);
-    // Losses are computed in another order, and maybe with fewer bits.
-    if (!(distance <= 5e-3 * std::max(1.0, std::abs(loss))) || (weight && *weight != double(count)))
-      return false;
-    pair.distance += distance;
+  // Without a label that counts it is NaN, which the comparison below refuses.
+  part.distance = compares ? std::abs(sum / double(part.counted) - loss) : 0;
+  // Losses are computed in another order, and maybe with fewer bits.
+  part.explains = !compares || (part.distance <= 5e-3 * std::max(1.0, std::abs(loss)) &&
+                                (!weight || *weight == double(part.counted)));
+  return part;
+}
+
+/// Reads the outputs of the batch that has just been evaluated.
+Accuracy::Counts Accuracy::count(trainrt_session *session, const trainrt_batch &batch, double loss,
+                                 std::optional<double> weight) const {
+  Counts counts;
+  counts.looked = why.empty() && std::isfinite(loss);
+  for (size_t i = 0; counts.looked && i < pairs.size(); ++i) {
+    const Pair &pair = pairs[i];
+    const trainrt_tensor *labels = find(batch, pair.labels);
+    if (!labels)
+      continue;
+    trainrt_tensor scores;
+    ErrorSlot error;
+    error.check(trainrt_session_output(session, pair.scores, &scores, error));
+    const uint64_t bytes =
+        uint64_t(trainrt_tensor_elements(&scores)) * trainrt_dtype_size(scores.dtype);
+    if (bytes > mostBytes && !wanted && !isFound)
+      counts.tooLarge = "the scores of a batch, output '" + shown(pair.scores) + "', are " +
+                        byteSize(bytes) + "; --metric accuracy reads them nevertheless";
+    else
+      counts.parts.push_back(count(pair, scores, *labels, loss, weight));
   }
-  pair.right += right;
-  pair.counted += count;
-  return true;
+  return counts;
 }
 
 /// Pairs never become more. Once one has been found one always stays.
-void Accuracy::add(trainrt_session *session, const trainrt_batch &batch, double loss,
-                   std::optional<double> weight) {
-  if (!why.empty() || !std::isfinite(loss))
+void Accuracy::add(const Counts &counts) {
+  if (!why.empty() || !counts.looked)
     return;
+  auto take = [&](Pair &pair, bool always) {
+    for (const Part &part : counts.parts)
+      if (part.pair == pair.number && (part.explains || always)) {
+        pair.right += part.right;
+        pair.counted += part.counted;
+        pair.distance += part.distance;
+        return true;
+      }
+    return false;
+  };
   std::vector<Pair> left;
   for (Pair pair : pairs)
-    if (explains(pair, session, batch, loss, weight))
+    if (take(pair, /*always=*/false))
       left.push_back(pair);
   if (!left.empty()) {
     isFound = true;
     pairs = std::move(left);
-    why.clear(); // of another that would have been too large
   } else if (isFound) {
     // By rounding alone: the nearest one it is.
     pairs = {*best()};
-    explains(pairs.front(), session, batch, loss, weight);
-  } else if (why.empty()) {
-    why = "the loss is not the cross-entropy of an output and labels";
+    take(pairs.front(), /*always=*/true);
+  } else {
+    why = counts.tooLarge.empty() ? "the loss is not the cross-entropy of an output and labels"
+                                  : counts.tooLarge;
   }
 }
 

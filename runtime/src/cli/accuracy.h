@@ -18,10 +18,26 @@ public:
   /// `wanted`: also where the scores of a batch are so many that copying them takes its time.
   Accuracy(const Package &package, bool wanted);
 
-  /// The batch that has just been evaluated, its loss, and what that is divided by, where the
+  /// What a batch says about one of the pairs of outputs and labels that may be the loss's.
+  struct Part {
+    uint64_t pair = 0;
+    bool explains = false;
+    int64_t right = 0, counted = 0;
+    double distance = 0;
+  };
+  struct Counts {
+    bool looked = false;  ///< else it says nothing
+    std::string tooLarge; ///< why the scores of a pair were not read
+    std::vector<Part> parts;
+  };
+
+  /// Of the batch that has just been evaluated, its loss, and what that is divided by, where the
   /// package tells it.
-  void add(trainrt_session *session, const trainrt_batch &batch, double loss,
-           std::optional<double> weight);
+  Counts count(trainrt_session *session, const trainrt_batch &batch, double loss,
+               std::optional<double> weight) const;
+  /// In the order of the batches. They may have been counted anywhere, from where this one is now
+  /// or has been since the last `restart`.
+  void add(const Counts &counts);
 
   /// Of the labels since `restart`, the part that is right; nullopt where that is not known.
   std::optional<double> value() const;
@@ -37,15 +53,15 @@ public:
 private:
   /// Scores [..., classes] and labels [...] of one another.
   struct Pair {
+    uint64_t number; ///< among those that there were at first
     const char *scores, *labels;
     int64_t shift; ///< places that labels lie behind their scores on the last axis
     std::optional<int64_t> ignored;
     int64_t right = 0, counted = 0;
     double distance = 0; ///< of their cross-entropies from the losses, summed
   };
-  /// Whether the pair's cross-entropy over the batch is its loss; counts its labels.
-  bool explains(Pair &pair, trainrt_session *session, const trainrt_batch &batch, double loss,
-                std::optional<double> weight);
+  Part count(const Pair &pair, const trainrt_tensor &scores, const trainrt_tensor &labels,
+             double loss, std::optional<double> weight) const;
   const Pair *best() const;
 
   const bool wanted;

@@ -169,6 +169,8 @@ std::string ofSamples(const Options &o) {
            ": ranks are 0 to " + std::to_string(o.world - 1);
   if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
     return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
+  if (o.balance && !o.groupByLength && !o.tokensPerBatch)
+    return "--balance needs --group-by-length or --tokens-per-batch, which know the work of rows";
   return {};
 }
 
@@ -232,11 +234,12 @@ std::string ofMissingData(const Options &o) {
       {o.groupByLength.has_value(), "--group-by-length"},
       {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
       {o.trim.has_value(), "--trim"},
-      {o.world > 1, "--world"},
+      {o.world > 1 && o.coordinator.empty(), "--world"},
+      {o.balance.has_value(), "--balance"},
       {o.emulateWorld != 0, "--emulate-world"},
-      {o.ranks != 0, "--ranks"},
-      {o.gpus != 0, "--gpus"},
-      {!o.coordinator.empty(), "--coordinator"},
+      {o.ranks != 0 && o.eval.empty(), "--ranks"},
+      {o.gpus != 0 && o.eval.empty(), "--gpus"},
+      {!o.coordinator.empty() && o.eval.empty(), "--coordinator"},
       {o.dropTail.has_value(), "--tail"}};
   for (auto [given, name] : needData)
     if (given)

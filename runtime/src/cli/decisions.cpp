@@ -51,6 +51,8 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   number("--group-by-length", options.groupByLength);
   number("--tokens-per-batch", options.tokensPerBatch);
   number("--trim", options.trim);
+  if ((options.groupByLength || options.tokensPerBatch) && options.together() > 1)
+    number("--balance", options.together());
   if (!options.complexity.empty())
     result["--complexity"] = options.complexity;
   // A share of the data; ranks of one run have world 1 here (applyPlace).

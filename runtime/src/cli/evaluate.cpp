@@ -6,6 +6,7 @@
 #include "cli/data/memory_fit.h"
 #include "cli/failure.h"
 #include "cli/format.h"
+#include "format/byte_text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,21 +18,25 @@ namespace trainrt::run {
 
 namespace {
 
-/// Runs `visit(batch, result)` after every batch of `data`.
+/// Runs `visit(batch, result)` after every batch of `data` that is the rank's: one of `world`.
 /// One pass in the file's order, without shuffling: outputs can be put together in order of rows.
 template <typename Visit>
-void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
+void forEachBatch(trainrt_session *session, const Dataset &data, int64_t rank, int64_t world,
+                  Visit visit) {
   // The position's epoch is 1 as soon as the last batch was given out.
   DataOrder order(data.rows(), data.batchSize(), false, 0);
   trainrt_eval_options settings = trainrt_eval_options_default();
   if (data.lacksInputs())
     settings.flags |= TRAINRT_EVAL_FILL_MISSING;
   Batch batch(session);
-  while (order.position().epoch == 0) {
+  for (int64_t number = 0; order.position().epoch == 0; ++number) {
     // A signal ends it between batches; no result of a half read batch is shown.
     if (const char *signal = interruption())
       throw Failure(exitInput, std::string("interrupted by ") + signal);
-    data.load(order.next(false, data.staticBatch()), batch);
+    std::vector<int64_t> rows = order.next(false, data.staticBatch());
+    if (number % world != rank)
+      continue;
+    data.load(std::move(rows), batch);
     trainrt_batch view = batch.view();
     trainrt_eval_result result = trainrt_eval_result_default();
     ErrorSlot error;
@@ -143,35 +148,127 @@ EvalRecord::Weighting weighting(const Package &package, bool single) {
   return package.info.loss_weight ? EvalRecord::denominator : EvalRecord::rows;
 }
 
+/// What an evaluation keeps of a batch.
+struct Score {
+  int64_t rows = 0;
+  uint64_t peakBytes = 0;
+  double loss = 0;
+  /// What it counts for.
+  double weight = 0;
+  Accuracy::Counts counts;
+};
+
+void write(ByteWriter &to, const Score &score) {
+  to.add(score.rows);
+  to.add(score.peakBytes);
+  to.add(score.loss);
+  to.add(score.weight);
+  to.add(score.counts.looked);
+  to.add(score.counts.tooLarge);
+  to.add(int64_t(score.counts.parts.size()));
+  for (const Accuracy::Part &part : score.counts.parts) {
+    to.add(part.pair);
+    to.add(part.explains);
+    to.add(part.right);
+    to.add(part.counted);
+    to.add(part.distance);
+  }
+}
+/// In the same order.
+Score readScore(ByteReader &from) {
+  Score score;
+  from.read(score.rows);
+  from.read(score.peakBytes);
+  from.read(score.loss);
+  from.read(score.weight);
+  from.read(score.counts.looked);
+  from.read(score.counts.tooLarge);
+  score.counts.parts.resize(from.readCount());
+  for (Accuracy::Part &part : score.counts.parts) {
+    from.read(part.pair);
+    from.read(part.explains);
+    from.read(part.right);
+    from.read(part.counted);
+    from.read(part.distance);
+  }
+  return score;
+}
+
+/// The scores of batches, put together in the order of the file. Sums are doubles.
+class Total {
+public:
+  explicit Total(Accuracy &accuracy) : accuracy(accuracy) {}
+
+  void add(const Score &score) {
+    record.samples += score.rows;
+    record.peakBytes = std::max(record.peakBytes, score.peakBytes);
+    // One batch: exactly its loss, without a rounding on the way.
+    if (record.samples == score.rows)
+      record.loss = score.loss;
+    if (score.weight == 0)
+      return; // the mean of nothing
+    accuracy.add(score.counts);
+    sum += score.loss * score.weight;
+    weight += score.weight;
+    if (record.samples != score.rows)
+      record.loss = sum / weight;
+  }
+
+  EvalRecord record{0, 0, 0, 0, 0, EvalRecord::rows};
+
+private:
+  Accuracy &accuracy;
+  double sum = 0, weight = 0;
+};
+
+/// Calls `take` with the score of each of the rank's batches, in order.
+template <typename Take>
+void scoreBatches(const Package &package, trainrt_session *session, const Dataset &data,
+                  int64_t rank, int64_t world, const Accuracy &accuracy, Take take) {
+  forEachBatch(session, data, rank, world,
+               [&](const Batch &batch, const trainrt_eval_result &result) {
+                 const std::optional<double> divisor = lossWeight(package, session);
+                 Score score{int64_t(batch.rows.size()), result.peak_bytes, result.loss, 0, {}};
+                 score.weight = divisor.value_or(double(score.rows));
+                 if (score.weight != 0)
+                   score.counts = accuracy.count(session, batch.view(), result.loss, divisor);
+                 take(score);
+               });
+}
+
+/// Batch after batch goes from rank to rank. All ranks add up all scores in the order of one
+/// process, and so come to its bits.
+void shareOut(const Package &package, trainrt_session *session, const Dataset &data,
+              JoinedRanks &ranks, const Accuracy &accuracy, Total &total) {
+  const std::vector<std::string> texts = ranks.together([&] {
+    ByteWriter writer;
+    scoreBatches(package, session, data, ranks.rank(), ranks.world(), accuracy,
+                 [&](const Score &score) { write(writer, score); });
+    return writer.bytes;
+  });
+  std::vector<ByteReader> readers(texts.begin(), texts.end());
+  // The first rank whose scores are at their end is the first one without a further batch.
+  for (size_t rank = 0; !readers[rank].isDone(); rank = (rank + 1) % readers.size())
+    total.add(readScore(readers[rank]));
+}
+
 } // namespace
 
 /// The mean over all rows, as if they were one batch, where the weighting allows that. No step is
 /// under way. Told to the reporter before it returns.
 EvalRecord evaluate(const Package &package, trainrt_session *session, const Dataset &data,
-                    Accuracy &accuracy, Reporter &reporter) {
+                    JoinedRanks &ranks, Accuracy &accuracy, Reporter &reporter) {
   accuracy.restart();
   warnAboutRest(data, reporter);
   auto start = std::chrono::steady_clock::now();
-  // Sums are doubles, added in the order of the file.
-  EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0, EvalRecord::rows};
-  double sum = 0, weight = 0;
-  forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {
-    const auto rows = int64_t(batch.rows.size());
-    const std::optional<double> divisor = lossWeight(package, session);
-    const double counted = divisor.value_or(double(rows));
-    record.samples += rows;
-    record.peakBytes = std::max(record.peakBytes, result.peak_bytes);
-    // One batch: exactly its loss, without a rounding on the way.
-    if (record.samples == rows)
-      record.loss = result.loss;
-    if (counted == 0)
-      return; // the mean of nothing
-    accuracy.add(session, batch.view(), result.loss, divisor);
-    sum += result.loss * counted;
-    weight += counted;
-    if (record.samples != rows)
-      record.loss = sum / weight;
-  });
+  Total total(accuracy);
+  if (ranks.isAlone())
+    scoreBatches(package, session, data, 0, 1, accuracy,
+                 [&](const Score &score) { total.add(score); });
+  else
+    shareOut(package, session, data, ranks, accuracy, total);
+  EvalRecord record = total.record;
+  record.step = trainrt_session_step(session);
   record.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   record.weighting = weighting(package, /*single=*/record.samples <= data.batchSize());
@@ -205,7 +302,7 @@ void predict(const Options &options, const Package &package, trainrt_session *se
   requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
   warnAboutRest(data, reporter);
   int64_t rows = 0;
-  forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &) {
+  forEachBatch(session, data, 0, 1, [&](const Batch &batch, const trainrt_eval_result &) {
     rows += int64_t(batch.rows.size());
     for (Collected &output : outputs) {
       trainrt_tensor tensor;

@@ -11,6 +11,7 @@
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "cli/info.h"
+#include "cli/log/introduce.h"
 #include "cli/log/run_log.h"
 #include "cli/log/summary_page.h"
 #include "cli/outputs.h"
@@ -37,9 +38,11 @@ using Clock = std::chrono::steady_clock;
 /// order of batches before the data, the session before what it calls.
 class Run {
 public:
-  Run(Options given, const RankPlace &place, trainrt_ranks *ranks)
+  Run(Options given, const RankPlace &place, JoinedRanks &ranks)
       : options(std::move(given)), place(place), ranks(ranks),
-        reporter(makeReporter({options.json, options.logLevel, options.warningsAsErrors})),
+        reporter(makeReporter({options.json, options.logLevel, options.warningsAsErrors,
+                               place.isFirst() ? std::nullopt : std::optional(place.rank),
+                               place.isFirst() || options.allRanksSpeak})),
         package(options.package, options.verifyKey), training(!options.data.empty()) {
     timed("opening " + options.package);
   }
@@ -62,7 +65,7 @@ private:
 
   Options options;
   const RankPlace &place;
-  trainrt_ranks *const ranks;
+  JoinedRanks &ranks;
   const std::unique_ptr<Reporter> reporter;
   Clock::time_point last = Clock::now();
   const Package package;
@@ -108,9 +111,10 @@ void Run::prepareOutputs() {
 void Run::makeSession() {
   const bool told = session.has_value();
   session.reset(); // and what it has taken
-  session.emplace(
-      openSession(options, package, !training, ranks, options.profile.empty() ? nullptr : &profile,
-                  density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
+  session.emplace(openSession(options, package, !training, training ? ranks.get() : nullptr,
+                              options.profile.empty() ? nullptr : &profile,
+                              density ? &*density : nullptr, memory ? &*memory : nullptr, told,
+                              *reporter));
   loadAdapter(options, session->get(), *reporter);
   timed("making the session");
 }
@@ -198,7 +202,7 @@ void Run::trainLogged() {
   };
   std::string how;
   try {
-    how = train(options, package, *session, *data, std::move(order), evalData.get(),
+    how = train(options, package, *session, *data, std::move(order), evalData.get(), ranks,
                 density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
   } catch (const Failure &failure) {
     if (page)
@@ -235,7 +239,7 @@ void Run::perform() {
   if (options.info)
     return printInfo();
   if (!place.isAlone()) {
-    if (!package.info.distribute)
+    if (training && !package.info.distribute)
       throw Failure(exitInput, package.path + ": the package is for one rank, and " + place.source +
                                    " has started " + std::to_string(place.world) +
                                    "; compile it with --distribute data");
@@ -283,7 +287,7 @@ void Run::perform() {
     trainLogged();
   } else if (evalData) {
     Accuracy accuracy(package, /*wanted=*/false);
-    evaluate(package, session->get(), *evalData, accuracy, *reporter);
+    evaluate(package, session->get(), *evalData, ranks, accuracy, *reporter);
   }
   timed("running");
   writeOutputs();
@@ -309,8 +313,8 @@ void planOne(Options &options) {
 
 /// As one of the ranks that train together, if there are several.
 int runRank(Options options) {
-  const bool isAlone =
-      options.data.empty() || options.info || options.tune.has_value() || options.dryRun;
+  const bool hasSteps = !options.data.empty() || !options.eval.empty();
+  const bool isAlone = !hasSteps || options.info || options.tune.has_value() || options.dryRun;
   const RankPlace place = isAlone ? RankPlace() : findPlace(options);
   if (options.dryRun)
     planOne(options);
@@ -320,7 +324,7 @@ int runRank(Options options) {
     if (!place.isAlone())
       joined.join(place, options);
     applyPlace(place, options);
-    Run(std::move(options), place, joined.get()).perform();
+    Run(std::move(options), place, joined).perform();
     return exitSuccess;
   } catch (const Failure &failure) {
     if (!joined.get())
@@ -329,7 +333,7 @@ int runRank(Options options) {
     if (!failure.isShared)
       joined.fail(failure.what());
     // Rank 0 tells what it gets to know of the others.
-    if (place.speaks())
+    if (place.isFirst())
       throw;
     if (failure.code == exitRanks)
       throw Failure(failure.code, "rank " + std::to_string(place.rank) + ": " + failure.what());

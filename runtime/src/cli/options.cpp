@@ -98,7 +98,7 @@ private:
   CLI::App app{"Trains with a package that trainc compiled.", "trainc-run"};
   const char *group = ""; ///< of the options that are being added
   CLI::Option *groupByLength = nullptr, *trim = nullptr, *density = nullptr;
-  std::string tail, init, peakFlops, schedule, logFormat = "text", logLevel;
+  std::string tail, init, peakFlops, schedule, logFormat = "text", logLevel, logRanks = "0";
 };
 
 CommandLine::CommandLine() {
@@ -211,6 +211,12 @@ void CommandLine::addSamples() {
   app.add_option("--complexity", o.complexity,
                  "array of --data with the work of each row, to sort by instead of the length")
       ->type_name("NAME")
+      ->group(group);
+  app.add_option("--balance", o.balance,
+                 "so many batches of about equal work follow each other (default: those of a step "
+                 "of several ranks, else 1)")
+      ->type_name("N")
+      ->check(integer(1, 1 << 20))
       ->group(group);
   app.add_option("--rank", o.rank, "the share of the data that is this process's, from 0")
       ->type_name("N")
@@ -478,6 +484,11 @@ void CommandLine::addRanks() {
       ->type_name("N")
       ->check(integer(0, 1000))
       ->group(group);
+  app.add_option("--log-ranks", logRanks,
+                 "0|all: the other ranks, too, tell what they do, behind \"[rank R]\" (default 0)")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember({"0", "all"}))
+      ->group(group);
   app.add_option("--join-timeout", o.joinTimeout,
                  "seconds that ranks are waited for at the beginning (default 60)")
       ->type_name("S")
@@ -574,6 +585,7 @@ std::string CommandLine::convert() {
   if (!tail.empty())
     o.dropTail = tail == "drop";
   o.json = logFormat == "json";
+  o.allRanksSpeak = logRanks == "all";
   std::string problem;
   std::optional<LogLevel> level = chooseLogLevel(logLevel, "TRAINRT_LOG_LEVEL", problem);
   if (!level)

@@ -37,6 +37,7 @@ struct Options {
   std::optional<int64_t> tokensPerBatch;
   std::optional<int64_t> trim; ///< to a multiple of it
   std::string complexity;
+  std::optional<int64_t> balance; ///< batches of about equal work that follow each other
   int64_t rank = 0, world = 1;
   // Processes that train together.
   int64_t ranks = 0;       ///< that this one starts; 0: none
@@ -79,6 +80,7 @@ struct Options {
   LogLevel logLevel = LogLevel::info;
   bool warningsAsErrors = false;
   bool json = false;
+  bool allRanksSpeak = false; ///< not only rank 0
   bool memoryStats = false;
   std::string logDir, summary;
   /// Operations a second that the device can make; nothing: it is measured where it is asked for.
@@ -100,7 +102,12 @@ struct Options {
   /// Of a step, on all ranks together.
   int64_t microBatches() const { return accumulate * allRanks(); }
   int64_t allRanks() const { return std::max<int64_t>(emulateWorld, share); }
-  /// Whether this process tells, and does to folders, what is done once for all ranks.
+  /// Batches of about equal work that follow each other: those of a step, where ranks wait for the
+  /// one that has most.
+  int64_t together() const {
+    return balance.value_or(share > 1 || emulateWorld ? microBatches() : 1);
+  }
+  /// Whether this process does to folders what is done once for all ranks.
   bool speaks() const { return ownRank == 0; }
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
   /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".

@@ -31,7 +31,9 @@ bool print(FILE *to, const std::string &text) {
 /// pipe.
 class OutputReporter : public Reporter {
 public:
-  explicit OutputReporter(const ReporterSettings &settings) : settings(settings) {}
+  explicit OutputReporter(const ReporterSettings &settings)
+      : settings(settings),
+        prefix(settings.otherRank ? "[rank " + std::to_string(*settings.otherRank) + "] " : "") {}
 
   std::string lost() const override { return reason; }
   void warning(const std::string &text) override {
@@ -60,11 +62,30 @@ public:
 protected:
   bool shows(LogLevel level) const { return level <= settings.level; }
   /// A line on standard error.
-  virtual void say(const std::string &text) { print(stderr, shownLines(text) + "\n"); }
+  virtual void say(const std::string &text) { print(stderr, marked(shownLines(text) + "\n")); }
+  /// The lines of `text`, each with the rank in front.
+  std::string marked(const std::string &text) const {
+    if (prefix.empty())
+      return text;
+    std::string result;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+      result += prefix + text.substr(at, end - at);
+      at = end;
+    }
+    return result;
+  }
+  bool isFirstRank() const { return prefix.empty(); }
+  /// A member of an object that says the rank.
+  std::string rankMember() const {
+    return settings.otherRank ? "\"rank\":" + std::to_string(*settings.otherRank) + "," : "";
+  }
   /// The same for programs.
   virtual void tell(const char *, const std::string &) {}
   /// On standard output. Never throws for a write that fails: see `lost`.
   void output(const std::string &text) {
+    if (!settings.speaks)
+      return;
     // The first reason stays. The run asks for it between steps and ends in order: a throw in here
     // would leave a step half told.
     if (!print(stdout, text) && reason.empty())
@@ -73,6 +94,7 @@ protected:
 
 private:
   const ReporterSettings settings;
+  const std::string prefix;
   std::string reason;
 };
 
@@ -83,30 +105,28 @@ public:
   void show(const std::string &, const std::string &) override {}
   void begin(int64_t, int64_t) override {}
   void show(const StepRecord &r) override {
-    output("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
-           ",\"lr\":" + (std::isnan(r.lr) ? "null" : shortest(r.lr)) + ",\"step_ms\":" +
-           fixed(r.milliseconds, 3) + ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
-           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + number("grad_norm", r.gradNorm) +
-           ",\"valid_tokens\":" + (r.tokens < 0 ? "null" : std::to_string(r.tokens)) +
-           number("tokens_per_s", r.tokensPerSecond()) + number("mfu", r.peakShare) + "}\n");
+    put("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) + ",\"lr\":" +
+        (std::isnan(r.lr) ? "null" : shortest(r.lr)) + ",\"step_ms\":" + fixed(r.milliseconds, 3) +
+        ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
+        ",\"peak_bytes\":" + std::to_string(r.peakBytes) + number("grad_norm", r.gradNorm) +
+        ",\"valid_tokens\":" + (r.tokens < 0 ? "null" : std::to_string(r.tokens)) +
+        number("tokens_per_s", r.tokensPerSecond()) + number("mfu", r.peakShare) + "}\n");
   }
   void show(const EvalRecord &r) override {
-    output("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
-           ",\"samples\":" + std::to_string(r.samples) +
-           ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
-           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"weighted_by\":\"" +
-           (r.weighting == EvalRecord::denominator ? "denominator" : "rows") +
-           "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") +
-           number("perplexity", r.perplexity()) + number("accuracy", r.accuracy.value_or(NAN)) +
-           "}\n");
+    put("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+        ",\"samples\":" + std::to_string(r.samples) + ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
+        ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"weighted_by\":\"" +
+        (r.weighting == EvalRecord::denominator ? "denominator" : "rows") +
+        "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") +
+        number("perplexity", r.perplexity()) + number("accuracy", r.accuracy.value_or(NAN)) +
+        "}\n");
   }
   void show(const SummaryRecord &r) override {
-    output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
-           ",\"step_ms\":" + fixed(r.milliseconds, 4) +
-           ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
-           ",\"peak_bytes\":" + std::to_string(r.peakBytes) +
-           ",\"plans\":" + std::to_string(r.plans) +
-           ",\"build_ms\":" + fixed(r.buildMilliseconds, 3) + variants(r) + "}\n");
+    put("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
+        ",\"step_ms\":" + fixed(r.milliseconds, 4) +
+        ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
+        ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"plans\":" + std::to_string(r.plans) +
+        ",\"build_ms\":" + fixed(r.buildMilliseconds, 3) + variants(r) + "}\n");
   }
   void memory(const trainrt_memory &m) override {
     const std::pair<const char *, uint64_t> fields[] = {
@@ -119,7 +139,7 @@ public:
     std::string text = "{\"event\":\"memory\"";
     for (auto [name, bytes] : fields)
       text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
-    output(text + "}\n");
+    put(text + "}\n");
   }
   void table(const std::string &) override {}
   void lines(const std::string &text) override { output(text); }
@@ -127,6 +147,8 @@ public:
   void end() override {}
 
 private:
+  /// An object, with the rank where it is not the first one's.
+  void put(const std::string &object) { output("{" + rankMember() + object.substr(1)); }
   /// Null where it is not known, or too large.
   static std::string number(const char *key, double value) {
     return ",\"" + std::string(key) + "\":" + (std::isfinite(value) ? shortest(value) : "null");
@@ -143,7 +165,7 @@ private:
            reasons + "]";
   }
   void tell(const char *event, const std::string &text) override {
-    output("{\"event\":\"" + std::string(event) + "\",\"message\":" + jsonString(text) + "}\n");
+    put("{\"event\":\"" + std::string(event) + "\",\"message\":" + jsonString(text) + "}\n");
   }
 };
 
@@ -205,24 +227,23 @@ public:
     int64_t tenth = int64_t(part * 10);
     if (shows(LogLevel::debug) || done == 1 || tenth >= nextTenth || done == all) {
       nextTenth = tenth + 1;
-      print(stderr, text + " (" + fixed(part * 100, 0) + " %)" + rest + "\n");
+      print(stderr, marked(text + " (" + fixed(part * 100, 0) + " %)" + rest + "\n"));
     }
   }
 
   void show(const EvalRecord &r) override {
-    clear();
-    output("evaluation after step " + std::to_string(r.step) + ": loss " +
-           (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
-           grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s" +
-           (r.isCrossEntropy ? ", perplexity " + shortNumber(r.perplexity(), 6) : "") +
-           (r.accuracy ? ", accuracy " + fixed(*r.accuracy * 100, 2) + " % of " +
-                             grouped(r.labels) + " labels"
-                       : "") +
-           (r.weighting == EvalRecord::rowsOnly
-                ? ", batches weighted by rows (the loss is no quotient of sums over rows, so that "
-                  "it depends on the batches)"
-                : "") +
-           "\n");
+    put("evaluation after step " + std::to_string(r.step) + ": loss " +
+        (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
+        grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s" +
+        (r.isCrossEntropy ? ", perplexity " + shortNumber(r.perplexity(), 6) : "") +
+        (r.accuracy ? ", accuracy " + fixed(*r.accuracy * 100, 2) + " % of " + grouped(r.labels) +
+                          " labels"
+                    : "") +
+        (r.weighting == EvalRecord::rowsOnly
+             ? ", batches weighted by rows (the loss is no quotient of sums over rows, so that "
+               "it depends on the batches)"
+             : "") +
+        "\n");
   }
 
   void show(const SummaryRecord &r) override {
@@ -241,20 +262,16 @@ public:
       show("", reason);
   }
   void memory(const trainrt_memory &m) override {
-    output("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
-           ", optimizer state " + byteSize(m.state) + ", gradients " + byteSize(m.gradients) +
-           ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
-           "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
-           byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
-           byteSize(m.mapped) + (m.pinned ? "; pinned on the host " + byteSize(m.pinned) : "") +
-           "\n");
+    put("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
+        ", optimizer state " + byteSize(m.state) + ", gradients " + byteSize(m.gradients) +
+        ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
+        "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
+        byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
+        byteSize(m.mapped) + (m.pinned ? "; pinned on the host " + byteSize(m.pinned) : "") + "\n");
   }
 
-  void table(const std::string &text) override { output(text); }
-  void lines(const std::string &text) override {
-    clear();
-    output(text);
-  }
+  void table(const std::string &text) override { put(text); }
+  void lines(const std::string &text) override { put(text); }
   void note(const std::string &text) override {
     if (shows(LogLevel::info))
       say(text);
@@ -283,7 +300,13 @@ private:
     OutputReporter::say(text);
   }
 
-  const bool terminal = isatty(STDERR_FILENO);
+  /// What was asked for, on standard output.
+  void put(const std::string &text) {
+    clear();
+    output(marked(text));
+  }
+
+  const bool terminal = isFirstRank() && isatty(STDERR_FILENO);
   bool barShown = false;
   int64_t firstStep = 1, lastStep = 0, nextTenth = 0;
   double smoothed = 0;

@@ -136,6 +136,10 @@ struct ReporterSettings {
   bool json = false;
   LogLevel level = LogLevel::info;
   bool warningsAsErrors = false;
+  /// Of several ranks one that is not the first: it has no bar, and what it tells begins with its
+  /// number; without `speaks` it tells errors alone.
+  std::optional<int64_t> otherRank = {};
+  bool speaks = true;
 };
 std::unique_ptr<Reporter> makeReporter(const ReporterSettings &settings);
 

@@ -9,13 +9,13 @@
 #include "cli/export.h"
 #include "cli/failure.h"
 #include "cli/format.h"
-#include "cli/info.h"
 #include "cli/watch.h"
 #include "format/target.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -49,11 +49,12 @@ class Trainer {
 public:
   Trainer(const Options &options, const Package &package, const Session &session,
           const Dataset &data, std::unique_ptr<BatchOrder> batches, const Dataset *evalData,
-          DensityLog *density, MemoryLog *memory, Reporter &reporter)
+          JoinedRanks &ranks, DensityLog *density, MemoryLog *memory, Reporter &reporter)
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
-        density(density), memory(memory), reporter(reporter), order(std::move(batches)),
-        plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
-        schedule(options.schedule), watch(options), accuracy(package, options.metric == "accuracy"),
+        ranks(ranks), density(density), memory(memory), reporter(reporter),
+        order(std::move(batches)), plan(order->plan()), planOptions(order->planOptions()),
+        dataHash(data.hash()), schedule(options.schedule), watch(options),
+        accuracy(package, options.metric == "accuracy"),
         runsAhead(traitsOf(package.info.target).runsAhead && !options.synchronous &&
                   options.dumpGradients.empty() && options.profile.empty() &&
                   !options.checkNumerics),
@@ -82,6 +83,12 @@ public:
 private:
   /// Whether it is one of several processes, which end together.
   bool isRanked() const { return options.share > 1; }
+  /// Ends the run where another rank has other data or options.
+  void compareRanks();
+  /// Of several ranks one that cannot read its batches says so with the step.
+  std::unique_ptr<StepData> nextData(StepLoader &loader);
+  trainrt_status stepTogether(Given &step, const trainrt_step_options &settings,
+                              trainrt_step_result &result, ErrorSlot &error);
   int64_t stepsDone() const { return trainrt_session_step(session); }
   /// The number of the run's last step.
   int64_t countSteps() {
@@ -110,6 +117,7 @@ private:
   void checkPeak();
   StepLoader::Settings loading() const;
   trainrt_step_options stepOptions(double lr) const;
+  std::string whereBad(const StepData &step, const std::string &message) const;
   /// The outcome of a step: logged, or thrown.
   void report(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
               const Given &step);
@@ -153,6 +161,7 @@ private:
   trainrt_session *session;
   const Dataset &data;
   const Dataset *evalData;
+  JoinedRanks &ranks;
   DensityLog *density;
   MemoryLog *memory;
   Reporter &reporter;
@@ -253,6 +262,7 @@ StepLoader::Settings Trainer::loading() const {
     settings.steps = *options.steps - stepsDone();
   settings.epochs = options.epochs.value_or(1);
   settings.ahead = runsAhead;
+  settings.checks = runsAhead || isRanked();
   return settings;
 }
 
@@ -270,7 +280,7 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
                                                               : TRAINRT_BY_LOSS;
   if (options.allowNonfinite)
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
-  if (runsAhead)
+  if (runsAhead || isRanked())
     settings.flags |= TRAINRT_STEP_CHECKED; // by the loader
   if (lag)
     settings.flags |= TRAINRT_STEP_LAG;
@@ -281,12 +291,24 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
   return settings;
 }
 
+/// The rows of the file that an error of a check is about; "" where that is not known.
+std::string Trainer::whereBad(const StepData &step, const std::string &message) const {
+  const size_t count = step.views.size();
+  if (count == 1)
+    return data.where(step.batches[0], message);
+  std::string where;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string number = "micro-batch " + std::to_string(i) + ": ";
+    if (message.find(number) != std::string::npos)
+      where = number + data.where(step.batches[i], message);
+  }
+  return where;
+}
+
 /// Returns only for steps that were made and for those that are not finite; the caller decides on
 /// these.
 void Trainer::report(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, const Given &step) {
-  const std::vector<Batch> &batches = step.data->batches;
-  const size_t count = step.data->views.size();
   // An error names what helps with it: the checkpoint to go on from, or the rows of the file.
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
     std::string context;
@@ -295,13 +317,8 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
       context = lastCheckpoint();
     // Of another rank these are not the batches.
     const bool isOwn = !message.starts_with("rank ");
-    for (size_t i = 0; isOwn && status == TRAINRT_BAD_DATA && i < count; ++i) {
-      const std::string number = "micro-batch " + std::to_string(i) + ": ";
-      if (count == 1)
-        context = data.where(batches[i], message);
-      else if (message.find(number) != std::string::npos)
-        context = number + data.where(batches[i], message);
-    }
+    if (isOwn && status == TRAINRT_BAD_DATA)
+      context = whereBad(*step.data, message);
     error.check(status, context);
   }
   // Steps that overlap: from the end of the one before.
@@ -374,6 +391,58 @@ std::string Trainer::wayBack(int64_t step) const {
          " makes that before it again";
 }
 
+/// A file that cannot be read any more, or has changed, is found here. What is no fault of the data
+/// ends the run at once.
+std::unique_ptr<StepData> Trainer::nextData(StepLoader &loader) {
+  try {
+    return loader.next();
+  } catch (const Failure &failure) {
+    if (!isRanked() || failure.code != exitInput)
+      throw;
+    auto refused = std::make_unique<StepData>();
+    refused->status = TRAINRT_BAD_DATA;
+    refused->refusal = failure.what();
+    return refused;
+  }
+}
+
+/// Bad data of this rank goes to the others with its file and rows, which they do not know.
+trainrt_status Trainer::stepTogether(Given &step, const trainrt_step_options &settings,
+                                     trainrt_step_result &result, ErrorSlot &error) {
+  StepData &own = *step.data;
+  if (own.status != TRAINRT_OK) {
+    std::string why = own.refusal;
+    if (why.empty()) {
+      why = own.error.message(own.status);
+      if (const std::string where = whereBad(own, why); !where.empty())
+        why += "\n" + where;
+    }
+    trainrt_ranks_refuse(ranks.get(), why.c_str());
+    own.views.clear();
+  }
+  trainrt_ranks_set_count(ranks.get(), own.tokens);
+  const trainrt_status status =
+      trainrt_step(session, own.views.data(), own.views.size(), &settings, &result, error);
+  own.tokens = trainrt_ranks_count(ranks.get());
+  return status;
+}
+
+/// All that decides on what ranks do together. What only rank 0 does differs.
+void Trainer::compareRanks() {
+  std::map<std::string, std::string> facts = decisions;
+  facts["the number of rows"] = std::to_string(data.rows());
+  facts["the hash of the data"] = dataHash;
+  facts["the hash of the batches"] = plan;
+  facts["the number of steps done"] = std::to_string(stepsDone());
+  facts["the place in the data"] =
+      std::to_string(position.epoch) + ":" + std::to_string(position.index);
+  facts["the last step"] = std::to_string(lastStep);
+  facts["--eval-every"] = std::to_string(options.evalEvery.value_or(0));
+  facts["--save-every"] = std::to_string(options.saveEvery.value_or(0));
+  facts["the hash of --eval"] = evalData ? evalData->hash() : "none";
+  requireAlike(ranks, facts);
+}
+
 /// With `lag` at most one step is under way, and its data is kept in `underway`: the device may
 /// still read from it. The result of a call is then that of the step before.
 void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
@@ -383,13 +452,14 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
   trainrt_step_result result = trainrt_step_result_default();
   ErrorSlot ofStep;
   // Data that the loader has found bad is not given to the session: the error of its check takes
-  // the place of the step's.
-  const bool isGood = step.data->status == TRAINRT_OK;
-  const ErrorSlot &error = isGood ? ofStep : step.data->error;
+  // the place of the step's. Of several ranks all have to make the call.
+  const bool isGiven = isRanked() || step.data->status == TRAINRT_OK;
+  const ErrorSlot &error = isGiven ? ofStep : step.data->error;
   trainrt_status status = step.data->status;
-  if (isGood) {
-    status = trainrt_step(session, step.data->views.data(), step.data->views.size(), &settings,
-                          &result, ofStep);
+  if (isGiven) {
+    status = isRanked() ? stepTogether(step, settings, result, ofStep)
+                        : trainrt_step(session, step.data->views.data(), step.data->views.size(),
+                                       &settings, &result, ofStep);
     if (density)
       step.density = density->take();
     if (memory)
@@ -487,7 +557,7 @@ DataState Trainer::dataState(BatchOrder::Position position) const {
 void Trainer::evaluateNow(bool decides) {
   if (!evalData || evaluatedAt == stepsDone())
     return;
-  const EvalRecord record = evaluate(package, session, *evalData, accuracy, reporter);
+  const EvalRecord record = evaluate(package, session, *evalData, ranks, accuracy, reporter);
   evaluatedAt = stepsDone();
   watch.require(record, accuracy.reason());
   if (evaluatesHere())
@@ -587,6 +657,8 @@ std::string Trainer::run() {
                      " rows of an epoch are left out: the package was compiled for batches of " +
                      std::to_string(data.batchSize()) +
                      " alone; export the model with a dynamic batch to use them");
+  if (isRanked())
+    compareRanks();
   // From here on the order is the loader's, maybe in another thread. What is behind the last known
   // step is `position`.
   StepLoader loader(data, std::move(order), loading());
@@ -599,7 +671,7 @@ std::string Trainer::run() {
   reporter.begin(stepsDone() + 1, lastStep);
   while (!watch.isExhausted()) {
     const Clock::time_point start = Clock::now();
-    std::unique_ptr<StepData> next = loader.next();
+    std::unique_ptr<StepData> next = nextData(loader);
     if (!next)
       break;
     // With --steps the data repeats, and an epoch's end means nothing.
@@ -712,72 +784,13 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package's optimizer has no weight decay");
 }
 
-/// Why batches are as large as they are, where nobody has said it.
-static std::string howChosen(const Dataset &data) {
-  if (!data.choosesBatch())
-    return "";
-  return data.batchSize() < data.possibleBatch(Dataset::defaultBatch)
-             ? " (as many as fit into the memory that is free)"
-             : " (the default, see --batch-size)";
-}
-
-static std::string howWeighted(const std::string &by) {
-  return by == "mean" ? "each counting the same" : "weighted by their " + by;
-}
-
-trainrt_memory introduce(const Options &options, const Package &package, const Session &session,
-                         const Dataset *data, BatchOrder *order, Reporter &reporter) {
-  trainrt_memory plan = trainrt_memory_default();
-  const trainrt_package_info &info = package.info;
-  reporter.fact("package",
-                package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
-  const ParameterCount count = countParameters(package);
-  if (count.all >= 0)
-    reporter.fact("parameters", count.text());
-  if (data) {
-    int64_t rows = 0, length = 0;
-    order->largest(rows, length);
-    const std::string how = order->planOptions();
-    reporter.fact(
-        "data",
-        data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
-            (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
-                         : "up to " + grouped(rows) + " (" + how + ")") +
-            (options.microBatches() > 1
-                 ? ", " + grouped(options.microBatches()) + " micro-batches a step, " +
-                       howWeighted(options.accumulateBy.empty() ? defaultWeighting(info)
-                                                                : options.accumulateBy)
-                 : "") +
-            (data->wholeInputs().empty() ? "" : "; whole in every batch: " + data->wholeInputs()));
-    if (info.optimizer)
-      reporter.fact("optimizer", std::string(info.optimizer) + ", learning rate " +
-                                     shortest(options.lr.value_or(info.lr)) + ", " +
-                                     options.schedule.text());
-    std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
-    ErrorSlot error;
-    // Gradients that are kept need memory of their own, as they do for two micro-batches.
-    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;
-    if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
-                               trainrt_session_threads(session.get()), &plan, error) == TRAINRT_OK)
-      reporter.fact("memory plan",
-                    byteSize(plan.total) + ": parameters " + byteSize(plan.parameters) +
-                        ", optimizer state " + byteSize(plan.state) +
-                        (plan.gradients ? ", gradients " + byteSize(plan.gradients) : "") +
-                        ", activations " + byteSize(plan.arena) + ", other " +
-                        byteSize(plan.inputs + plan.outputs + plan.scratch) +
-                        (plan.pinned ? "; pinned on the host " + byteSize(plan.pinned) : ""));
-  }
-  reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
-  return plan;
-}
-
 /// All that is given outlives the call. Empty: the run came to its end; else why it ended earlier,
 /// in order.
 std::string train(const Options &options, const Package &package, const Session &session,
                   const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-                  DensityLog *density, MemoryLog *memory, Reporter &reporter) {
-  Trainer trainer(options, package, session, data, std::move(order), evalData, density, memory,
-                  reporter);
+                  JoinedRanks &ranks, DensityLog *density, MemoryLog *memory, Reporter &reporter) {
+  Trainer trainer(options, package, session, data, std::move(order), evalData, ranks, density,
+                  memory, reporter);
   if (options.dumpGradients.empty())
     return trainer.run();
   trainer.dumpGradients();

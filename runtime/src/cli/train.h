@@ -7,6 +7,7 @@
 #include "cli/data/batch_order.h"
 #include "cli/data/dataset.h"
 #include "cli/options.h"
+#include "cli/ranks/place.h"
 #include "cli/setup.h"
 
 namespace trainrt::run {
@@ -17,12 +18,7 @@ namespace trainrt::run {
 /// it ended before its time; "" if it did not.
 std::string train(const Options &options, const Package &package, const Session &session,
                   const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-                  DensityLog *density, MemoryLog *memory, Reporter &reporter);
-
-/// Introduces package, data and memory plan to a person, and returns the plan, if there is data to
-/// train on. `data` and `order` may be nullptr.
-trainrt_memory introduce(const Options &options, const Package &package, const Session &session,
-                         const Dataset *data, BatchOrder *order, Reporter &reporter);
+                  JoinedRanks &ranks, DensityLog *density, MemoryLog *memory, Reporter &reporter);
 
 /// Checks what can be checked before a session exists, which may take time. Throws Failure.
 void checkTrainable(const Options &options, const Package &package);

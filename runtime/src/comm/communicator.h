@@ -14,6 +14,15 @@
 
 namespace trainrt {
 
+/// What a rank's caller says beside its next step, which takes it.
+struct StepNotes {
+  /// Why this rank cannot make the step: an error of all ranks, before anything is changed.
+  Status refusal;
+  /// A number of the caller's own, and what it adds up to over all ranks, once the step has begun;
+  /// -1 where one has none.
+  int64_t count = -1, total = -1;
+};
+
 class Communicator {
 public:
   struct Sent {
@@ -56,6 +65,8 @@ public:
 
   /// The bytes of all ranks, by rank: a few hundred, or thousands. Needs no `connect`.
   virtual Status gather(const std::string &mine, std::vector<std::string> &all);
+
+  StepNotes notes;
 
 private:
   const int own, count;

@@ -152,11 +152,16 @@ private:
 
 } // namespace
 
+Status checkRank(int64_t rank, int64_t world) {
+  return world < 1 || rank < 0 || rank >= world
+             ? fail(Code::InvalidArgument, "rank ", rank, " is none of ", world)
+             : Status();
+}
+
 /// `ranks` is set where all are there. The listening socket is owned here from `join` on:
 /// behind an earlier error it is still the caller's.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
-  if (which.world < 1 || which.rank < 0 || which.rank >= which.world)
-    return fail(Code::InvalidArgument, "rank ", which.rank, " is none of ", which.world);
+  TRAINRT_TRY(checkRank(which.rank, which.world));
   Endpoint at;
   if (!Endpoint::parse(which.coordinator, at))
     return fail(Code::InvalidArgument, "coordinator '", which.coordinator, "' is no HOST:PORT");

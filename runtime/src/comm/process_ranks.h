@@ -21,6 +21,9 @@ struct ProcessRank {
   bool vendorSums = false; ///< Communicator::wantsVendorSums
 };
 
+/// InvalidArgument where there is no such rank.
+Status checkRank(int64_t rank, int64_t world);
+
 /// Waits for all ranks. RankLost where ranks do not come. Their `connect` loads the plugin:
 /// NotFound where it is not installed.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace trainrt {
 
@@ -71,7 +72,12 @@ Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOpt
 Status Session::agree(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result) {
   RankProposal mine;
-  mine.status = attempt([&] { return prepareTogether(batches, options, mine.weights, result.lr); });
+  StepNotes notes = std::exchange(ranks->notes, {});
+  mine.status = notes.refusal;
+  if (mine.status.ok())
+    mine.status =
+        attempt([&] { return prepareTogether(batches, options, mine.weights, result.lr); });
+  mine.count = notes.count;
   mine.settings = describeStep(options);
   mine.microBatches = int64_t(batches.size());
   mine.hasFactors = options.weights != nullptr;
@@ -79,12 +85,15 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   std::vector<RankProposal> all;
   TRAINRT_TRY(exchangeProposals(*ranks, mine, all));
   share = {0, 0, 0};
+  ranks->notes.total = 0;
   std::vector<double> weights;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (int(rank) == ranks->rank())
       share.first = share.all;
     share.all += all[rank].microBatches;
     result.last |= all[rank].isLast;
+    int64_t &total = ranks->notes.total;
+    total = total < 0 || all[rank].count < 0 ? -1 : total + all[rank].count;
     weights.insert(weights.end(), all[rank].weights.begin(), all[rank].weights.end());
   }
   if (!share.all)

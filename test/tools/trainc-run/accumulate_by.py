@@ -16,24 +16,18 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 from cases import expect, run_cases  # noqa: E402
-from make_data_folder import random_columns, write  # noqa: E402
+from make_data_folder import write  # noqa: E402
 from safetensors_io import load  # noqa: E402
+from token_rows import few_labels, without_labels  # noqa: E402
 from trained import Trained  # noqa: E402
-
-ROWS = 24
 
 
 class Cases(Trained):
     def __init__(self, arguments):
         super().__init__(arguments)
-        columns = random_columns(ROWS, 30, 101, 1)
-        labels = columns["labels"][0]
-        for row in range(3, 6):  # a micro-batch of which little counts
-            labels[row][1:] = -100
-        labels[5][-1] = 7
-        self.columns = columns
+        self.columns = few_labels()
         self.data_folder = self.path("")
-        write(self.data_folder, columns, 2)
+        write(self.data_folder, self.columns, 2)
 
     def equal(self, found, expected, tolerance=1e-6):
         self.close(found, expected, tolerance)
@@ -85,12 +79,8 @@ class Cases(Trained):
 
     def case_nothing_counts(self):
         """A micro-batch without a label is left out; a step without one is what its batches are."""
-        columns = {n: c for n, c in self.columns.items() if n != "labels"}
-        labels = [row.copy() for row in self.columns["labels"][0]]
-        for row in range(6):
-            labels[row][:] = -100
         folder = self.path("")
-        write(folder, columns | {"labels": (labels, {"pad": -100})})
+        write(folder, without_labels(self.columns, 6))
         package = self.trainc("gpt2")
         first = self.losses(package, folder, "--batch-size", "3", "--accumulate", "4", "--steps", "2")
         self.equal(first, self.losses(package, folder, "--batch-size", "12", "--steps", "2"))

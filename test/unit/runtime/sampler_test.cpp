@@ -360,7 +360,8 @@ TEST(Sampler, Refuses) {
   o = good;
   o.group = -1;
   refused(o, Code::InvalidArgument,
-          "batch_size, tokens_per_batch and group must not be negative, length_multiple must be "
+          "batch_size, tokens_per_batch, group and together must not be negative, length_multiple "
+          "must be "
           "above 0");
   o = good;
   o.batchSize = 0;
@@ -393,3 +394,45 @@ TEST(Sampler, Refuses) {
 }
 
 } // namespace
+
+TEST(Sampler, PutsBatchesOfEqualCostTogether) {
+  SamplerOptions options;
+  options.rows = 5000;
+  options.lengths = lengthsOf(options.rows, 7);
+  options.batchSize = 8;
+  for (bool shuffle : {false, true})
+    for (int64_t budget : {0, 400}) {
+      options.shuffle = shuffle;
+      options.tokensPerBatch = budget;
+      options.together = 1;
+      std::vector<Rows> single = epochOf(options, 1)[0];
+      const uint64_t hash = make(options).hash();
+      options.together = 4;
+      const std::vector<Rows> four = epochOf(options, 1)[0];
+      EXPECT_NE(make(options).hash(), hash);
+      // Of a step of four ranks: what all of them wait for, and what they do.
+      auto waited = [&](const std::vector<Rows> &rounds) {
+        double sum = 0, most = 0;
+        for (size_t i = 0; i + 4 <= rounds.size(); i += 4) {
+          int64_t longest = 0;
+          for (size_t j = i; j < i + 4; ++j) {
+            const int64_t work = int64_t(rounds[j].size()) * longestOf(options, rounds[j]);
+            longest = std::max(longest, work);
+            sum += double(work);
+          }
+          most += 4 * double(longest);
+        }
+        return most / sum;
+      };
+      EXPECT_LT(waited(four), 1.15);
+      EXPECT_GT(waited(single), budget ? 1.2 : 1.3);
+      // The same batches in another order.
+      std::vector<Rows> sorted = four;
+      std::sort(sorted.begin(), sorted.end());
+      std::sort(single.begin(), single.end());
+      EXPECT_EQ(sorted, single);
+    }
+  options.together = -1;
+  Sampler sampler;
+  EXPECT_EQ(Sampler::create(options, sampler).code(), Code::InvalidArgument);
+}

@@ -126,6 +126,8 @@ std::string textOf(const Options &options) {
   add("--tokens-per-batch", options.tokensPerBatch);
   add("--trim", options.trim);
   assert(options.world >= 1 && "ranks are counted from one");
+  if (options.together() > 1)
+    add("--balance", std::optional<int64_t>(options.together()));
   if (!options.complexity.empty())
     text += " --complexity " + options.complexity;
   add("--world", std::optional<int64_t>(options.world));
@@ -304,6 +306,7 @@ std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package
   settings.rank = int32_t(options.rank);
   settings.world = int32_t(options.world);
   settings.full_batches = data.staticBatch();
+  settings.together = sorts ? options.together() : 1;
   // With batches of one size what is left is dropped, unless the option says otherwise.
   settings.drop_tail = options.dropTail.value_or(data.staticBatch());
   trainrt_sampler *sampler = nullptr;

@@ -62,11 +62,9 @@ void StepLoader::load(StepData &into) {
     const int64_t tokens = data.tokensOf(batch);
     into.tokens = tokens < 0 ? -1 : into.tokens + tokens;
   }
-  if (settings.ranks > 1)
-    into.tokens = -1; // those of the others are not known here
   into.after = order->position();
   // Checked by this thread, so that the step itself does not have to.
-  if (settings.ahead)
+  if (settings.checks && !into.views.empty())
     into.status =
         trainrt_session_check(settings.session, into.views.data(), into.views.size(), into.error);
   ++made;

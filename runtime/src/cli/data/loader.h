@@ -27,9 +27,10 @@ struct StepData {
   int64_t rows = 0;   ///< of all micro-batches
   int64_t tokens = 0; ///< of them that are no padding; -1 where nothing tells
   BatchOrder::Position before, after;
-  /// Of trainrt_session_check, where steps are loaded ahead.
+  /// Of trainrt_session_check, where the loader checks batches.
   trainrt_status status = TRAINRT_OK;
   ErrorSlot error;
+  std::string refusal; ///< why there are no batches, where several ranks have to know that
 };
 
 class StepLoader {
@@ -42,6 +43,7 @@ public:
     std::optional<int64_t> steps;
     int64_t epochs = 1;
     bool ahead = false;
+    bool checks = false; ///< batches, so that steps need not
   };
   /// `order` is where the next step begins.
   StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order, const Settings &settings);

@@ -100,7 +100,7 @@ public:
   int wait() {
     using Clock = std::chrono::steady_clock;
     int code = 0;
-    bool passed = false;
+    bool passed = false, killed = false;
     Clock::time_point failed;
     for (size_t left = pids.size(); left;) {
       int status = 0;
@@ -110,14 +110,15 @@ public:
         auto at = std::find(pids.begin(), pids.end(), pid);
         if (at == pids.end())
           continue;
-        *at = 0;
         --left;
-        // As shells tell it: what a signal has ended is above 128.
-        const int one = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        const int one = WIFEXITED(status) ? WEXITSTATUS(status) : exitRanks;
+        if (WIFSIGNALED(status) && !killed)
+          tellSignal(at - pids.begin(), pid, WTERMSIG(status));
         if (one && !code) {
           code = one;
           failed = Clock::now();
         }
+        *at = 0;
         // What the others found is less than why it happened.
         if (one && code == exitRanks)
           code = one;
@@ -129,8 +130,10 @@ public:
         send(signal == std::string("SIGINT") ? SIGINT : SIGTERM);
       }
       // Those that hang, in a step or in a lost connection: nobody waits for them for ever.
-      if (code && Clock::now() - failed > graceful)
+      if (code && Clock::now() - failed > graceful) {
+        killed = true;
         send(SIGKILL);
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return code;
@@ -165,6 +168,13 @@ private:
     pids.push_back(pid);
   }
 
+  /// Of a process that had no time to say it.
+  static void tellSignal(std::ptrdiff_t rank, pid_t pid, int signal) {
+    std::fprintf(stderr, "trainc-run: rank %td (process %d) was ended by signal %d, %s%s\n", rank,
+                 int(pid), signal, ::strsignal(signal),
+                 signal == SIGKILL ? ": by hand, or since the machine had no memory left" : "");
+  }
+
   /// Ranks that were reaped are 0 in the list: their numbers may be other processes' by now.
   void send(int signal) {
     for (pid_t pid : pids)
@@ -194,8 +204,7 @@ int launchRanks(const Options &options) {
   for (int64_t restarts = 0;; ++restarts) {
     const bool resumes = restarts > 0 && hasCheckpoint(options.save);
     const int code = Processes(options, resumes).wait();
-    const bool lost = code == exitRanks || code > 128;
-    if (!lost || restarts >= options.maxRestarts || interruption())
+    if (code != exitRanks || restarts >= options.maxRestarts || interruption())
       return code;
     std::fprintf(
         stderr, "trainc-run: a rank was lost; the run begins again %s (restart %lld of %lld)\n",

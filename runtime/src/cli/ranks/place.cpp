@@ -1,102 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The variables that launchers set.
+// The place of a process, and what follows from it.
 #include "cli/ranks/place.h"
 
-#include "cli/format.h"
 #include "cli/ranks/launch.h"
+#include "format/byte_text.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <unistd.h>
 
 namespace trainrt::run {
 
 namespace {
 
-std::string variable(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? value : "";
-}
-
-/// The variable is set: callers have asked.
-int64_t number(const char *name, const std::string &source) {
-  const std::optional<int64_t> value = parseInteger(variable(name));
-  if (!value || *value < 0)
-    throw Failure(exitUsage, source + " has set " + name + " to '" + variable(name) +
-                                 "', which is no number of a rank");
-  return *value;
-}
-
-/// A port that all processes of a job find for themselves.
-/// FNV-1a of the job's name, into 20000 to 39999. Two jobs of one machine may hit the same port;
-/// --coordinator then helps.
-int64_t portOf(const std::string &job) {
-  uint64_t hash = 1469598103934665603u;
-  for (unsigned char c : job)
-    hash = (hash ^ c) * 1099511628211u;
-  return 20000 + int64_t(hash % 20000);
-}
-
-/// The first of "node[3-5,9],other".
-/// A bracket behind the first comma belongs to another node. In brackets the first number ends at
-/// '-', ',' or ']'.
-std::string firstNode(const std::string &list) {
-  const size_t bracket = list.find('['), comma = list.find(',');
-  if (bracket == std::string::npos || comma < bracket)
-    return list.substr(0, comma);
-  return list.substr(0, bracket) +
-         list.substr(bracket + 1, list.find_first_of("-,]", bracket + 1) - bracket - 1);
-}
-
-/// Names of the variables that hold the number of the process and how many there are.
-struct Launcher {
-  const char *name, *rank, *world, *local;
-  /// "HOST:PORT", or "" where --coordinator has to say it.
-  std::string (*coordinator)(int64_t world);
-};
-
-const Launcher launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
-     [](int64_t) -> std::string {
-       const std::string host = variable("MASTER_ADDR");
-       const std::optional<int64_t> port = parseInteger(variable("MASTER_PORT"));
-       // Its own store listens at MASTER_PORT.
-       const int64_t more = variable("TORCHELASTIC_USE_AGENT_STORE").empty() ? 0 : 1;
-       return host.empty() || !port ? "" : host + ":" + std::to_string(*port + more);
-     }},
-    {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     [](int64_t world) -> std::string {
-       // On one machine.
-       const bool isLocal = variable("OMPI_COMM_WORLD_LOCAL_SIZE") == std::to_string(world);
-       std::string job = variable("PMIX_NAMESPACE");
-       if (job.empty())
-         job = variable("OMPI_MCA_ess_base_jobid");
-       return isLocal && !job.empty() ? "127.0.0.1:" + std::to_string(portOf(job)) : "";
-     }},
-    {"srun (Slurm)", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-     [](int64_t) -> std::string {
-       std::string nodes = variable("SLURM_STEP_NODELIST");
-       if (nodes.empty())
-         nodes = variable("SLURM_JOB_NODELIST");
-       const std::string job = variable("SLURM_JOB_ID") + "." + variable("SLURM_STEP_ID");
-       return nodes.empty() ? "" : firstNode(nodes) + ":" + std::to_string(portOf(job));
-     }},
-};
-
 /// Each process of a machine has the next GPU, unless the launcher has left each of them its own
 /// one.
-int64_t gpuOf(const Launcher &launcher) {
-  const std::string visible = variable("CUDA_VISIBLE_DEVICES");
-  if (variable(launcher.local).empty())
-    return -1;
-  const bool isOne = !visible.empty() && visible.find(',') == std::string::npos;
-  return isOne ? 0 : number(launcher.local, launcher.name);
+int64_t gpuOf(int64_t localRank) {
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const bool isOne = visible && *visible && !std::strchr(visible, ',');
+  return localRank >= 0 && isOne ? 0 : localRank;
 }
 
 } // namespace
 
-/// What a person says comes first. A launcher counts only where it has set both variables, so that
-/// a RANK left over from something else does no harm.
+/// What a person says comes first.
 RankPlace findPlace(const Options &options) {
   RankPlace place;
   place.coordinator = options.coordinator;
@@ -109,22 +39,20 @@ RankPlace findPlace(const Options &options) {
       place.listening = inheritedSocket();
     return place;
   }
-  for (const Launcher &launcher : launchers) {
-    if (variable(launcher.rank).empty() || variable(launcher.world).empty())
-      continue;
-    place.rank = number(launcher.rank, launcher.name);
-    place.world = number(launcher.world, launcher.name);
-    place.source = launcher.name;
-    place.gpu = gpuOf(launcher);
-    if (place.world < 1 || place.rank >= place.world)
-      throw Failure(exitUsage, place.source + " has made this process rank " +
-                                   std::to_string(place.rank) + " of " +
-                                   std::to_string(place.world));
-    if (place.coordinator.empty())
-      place.coordinator = launcher.coordinator(place.world);
-    if (place.coordinator.empty() && !place.isAlone())
-      throw Failure(exitUsage, place.source + " does not say where rank 0 is; --coordinator "
-                                              "HOST:PORT does");
+  trainrt_ranks_options found = trainrt_ranks_options_default();
+  if (!place.coordinator.empty())
+    found.coordinator = place.coordinator.c_str();
+  const char *launcher = nullptr;
+  ErrorSlot error;
+  if (const trainrt_status status = trainrt_ranks_find(&found, &launcher, error))
+    throw Failure(exitUsage, error.message(status));
+  if (launcher) {
+    place.rank = found.rank;
+    place.world = found.world;
+    place.local = found.local_world;
+    place.gpu = gpuOf(found.local_rank);
+    place.source = launcher;
+    place.coordinator = found.coordinator ? found.coordinator : "";
     return place;
   }
   if (!place.coordinator.empty())
@@ -134,8 +62,9 @@ RankPlace findPlace(const Options &options) {
   return place;
 }
 
-/// What is written or told is rank 0's, but for checkpoints, of which each rank writes a part. What
-/// decides on steps and checkpoints stays the same on all: data, --eval with --patience, the end.
+/// What is written is rank 0's, but for checkpoints, of which each rank writes a part; and what is
+/// told, too, unless all are to speak. What decides on steps and checkpoints stays the same on all:
+/// data, checkpoints that are read, --eval with --patience, the end.
 void applyPlace(const RankPlace &place, Options &options) {
   if (place.gpu >= 0 && !options.given.count("--device"))
     options.device = place.gpu;
@@ -146,12 +75,18 @@ void applyPlace(const RankPlace &place, Options &options) {
   // Steps are shared out, not the data: a position in it means the same in any world.
   options.rank = 0;
   options.world = 1;
-  if (place.speaks())
+  // Launchers that bind processes to cores have shared them out.
+  const int64_t cores = std::thread::hardware_concurrency();
+  if (!options.threads && place.local > 1 && cores == ::sysconf(_SC_NPROCESSORS_ONLN))
+    options.threads = std::max<int64_t>(1, cores / place.local);
+  if (place.isFirst())
     return;
   for (std::string *text :
        {&options.logDir, &options.summary, &options.predict, &options.exportPath,
         &options.mergeAdapter, &options.profile, &options.output})
     text->clear();
+  if (options.allRanksSpeak)
+    return;
   options.density.reset();
   options.outputs.clear();
   options.memoryStats = options.json = options.measurePeak = false;
@@ -171,6 +106,75 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
   settings.exchange_seconds = int32_t(options.exchangeTimeout);
   ErrorSlot error;
   error.check(trainrt_ranks_join(&settings, &ranks, error));
+  own = place.rank;
+  count = place.world;
+}
+
+/// Other exceptions than Failures go through: then the ranks end by `fail`.
+std::vector<std::string> JoinedRanks::together(const std::function<std::string()> &make) {
+  ByteWriter mine;
+  try {
+    const std::string made = make();
+    mine.add(int32_t(exitSuccess));
+    mine.add(made);
+  } catch (const Failure &failure) {
+    mine.add(int32_t(failure.code));
+    mine.add(std::string(failure.what()));
+  }
+  const trainrt_bytes *all = nullptr;
+  ErrorSlot error;
+  error.check(trainrt_ranks_gather(ranks, mine.bytes.data(), mine.bytes.size(), &all, error));
+  std::vector<std::string> result;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    const std::string bytes(static_cast<const char *>(all[rank].data), all[rank].size);
+    ByteReader reader(bytes);
+    int32_t code = exitInternal;
+    std::string text;
+    reader.read(code);
+    reader.read(text);
+    // All come to the same: that of the lowest rank.
+    if (code != exitSuccess)
+      throw Failure(ExitCode(code), "rank " + std::to_string(rank) + ": " + text,
+                    /*isShared=*/true);
+    result.push_back(std::move(text));
+  }
+  return result;
+}
+
+/// Rank 0 is the measure. Who differs in several is told of the first by its name.
+void requireAlike(JoinedRanks &ranks, const std::map<std::string, std::string> &facts) {
+  const std::vector<std::string> all = ranks.together([&] {
+    ByteWriter writer;
+    for (const auto &[name, value] : facts) {
+      writer.add(name);
+      writer.add(value);
+    }
+    return writer.bytes;
+  });
+  std::map<std::string, std::string> first;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    std::map<std::string, std::string> others;
+    for (ByteReader reader(all[rank]); !reader.isDone();) {
+      std::string name;
+      reader.read(name);
+      reader.read(others[name]);
+    }
+    if (rank == 0)
+      first = others;
+    std::map<std::string, std::string> names = first;
+    names.insert(others.begin(), others.end());
+    auto text = [](const auto &of, const std::string &name) {
+      const auto at = of.find(name);
+      return at == of.end() ? "not given" : at->second.empty() ? "on" : at->second;
+    };
+    for (const auto &[name, ignored] : names)
+      if (text(first, name) != text(others, name))
+        throw Failure(exitInput,
+                      "the ranks of a run have the same data and the same options, but " + name +
+                          " is " + text(first, name) + " on rank 0 and " + text(others, name) +
+                          " on rank " + std::to_string(rank),
+                      /*isShared=*/true);
+  }
 }
 
 } // namespace trainrt::run

@@ -33,9 +33,9 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
   if (options.rows < 1)
     return invalid("rows: ", options.rows, "; there must be one");
   if (options.batchSize < 0 || options.tokensPerBatch < 0 || options.group < 0 ||
-      options.lengthMultiple < 1)
-    return invalid("batch_size, tokens_per_batch and group must not be negative, length_multiple "
-                   "must be above 0");
+      options.together < 0 || options.lengthMultiple < 1)
+    return invalid("batch_size, tokens_per_batch, group and together must not be negative, "
+                   "length_multiple must be above 0");
   if (!options.batchSize && !options.tokensPerBatch)
     return invalid("batch_size or tokens_per_batch must be given");
   if (options.fullBatches && (!options.batchSize || options.tokensPerBatch))
@@ -174,7 +174,66 @@ void Sampler::deal(const Place *places, int64_t count, int64_t longest, std::vec
   // Over the epoch, as the small differences add up.
   for (size_t rank = 0; rank < world; ++rank)
     work[rank] += now[rank];
+  round.cost = *std::max_element(now.begin(), now.end());
   plan.rounds.push_back(round);
+}
+
+/// Blocks of rounds that stay together are cut from each group, where neighbours cost about the
+/// same; what is left of all groups is put in order once more. What does not fill a block in the
+/// end comes last, so that all others begin at a multiple of their size.
+void Sampler::orderRounds(int64_t epoch, const std::vector<size_t> &groups) {
+  using Block = std::vector<Round>;
+  const size_t size = size_t(std::max<int64_t>(options.together, 1));
+  Block left;
+  Block &rounds = plan.rounds;
+  std::vector<Block> blocks;
+  auto cut = [&](const Block &from, size_t begin, size_t end) {
+    for (; begin + size <= end; begin += size)
+      blocks.emplace_back(from.begin() + ptrdiff_t(begin), from.begin() + ptrdiff_t(begin + size));
+    return begin;
+  };
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const size_t end = i + 1 < groups.size() ? groups[i + 1] : rounds.size();
+    const size_t rest = cut(rounds, groups[i], end);
+    left.insert(left.end(), rounds.begin() + ptrdiff_t(rest), rounds.begin() + ptrdiff_t(end));
+  }
+  std::stable_sort(left.begin(), left.end(),
+                   [](const Round &a, const Round &b) { return a.cost > b.cost; });
+  left.erase(left.begin(), left.begin() + ptrdiff_t(cut(left, 0, left.size())));
+  // Sorted rounds would come in the order of their length: another permutation.
+  if (options.shuffle) {
+    std::vector<Block> shuffled;
+    for (int64_t index :
+         makePermutation(int64_t(blocks.size()), options.seed ^ roundKey, uint64_t(epoch)))
+      shuffled.push_back(std::move(blocks[size_t(index)]));
+    blocks = std::move(shuffled);
+  } else {
+    auto first = [](const Block &block) {
+      return std::min_element(block.begin(), block.end(),
+                              [](const Round &a, const Round &b) { return a.first < b.first; })
+          ->first;
+    };
+    std::sort(blocks.begin(), blocks.end(),
+              [&](const Block &a, const Block &b) { return first(a) < first(b); });
+  }
+  blocks.push_back(std::move(left));
+  // What needs most memory comes first in a run, with its block where it has one.
+  assert(!rounds.empty() && "create has asked for enough rows");
+  auto most = [](const Round &a, const Round &b) {
+    return product(a.rows, a.longest) < product(b.rows, b.longest);
+  };
+  auto mostOf = [&](const Block &a, const Block &b) {
+    return most(*std::max_element(a.begin(), a.end(), most),
+                *std::max_element(b.begin(), b.end(), most));
+  };
+  const bool sorts = options.group != 1;
+  if (epoch == 0 && sorts && blocks.size() > 1)
+    std::iter_swap(blocks.begin(), std::max_element(blocks.begin(), blocks.end() - 1, mostOf));
+  rounds.clear();
+  for (const Block &block : blocks)
+    rounds.insert(rounds.end(), block.begin(), block.end());
+  if (epoch == 0 && sorts)
+    std::iter_swap(rounds.begin(), std::max_element(rounds.begin(), rounds.end(), most));
 }
 
 /// Made once an epoch; a seek may make another.
@@ -190,6 +249,7 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
   // What did not fill a batch goes on with the next group.
   std::vector<Place> pool;
   std::vector<double> work(size_t(options.world));
+  std::vector<size_t> groups; // where their rounds begin
   for (size_t begin = 0; begin < order.size();) {
     const size_t end = begin + std::min(group, order.size() - begin);
     pool.insert(pool.end(), order.begin() + ptrdiff_t(begin), order.begin() + ptrdiff_t(end));
@@ -206,6 +266,7 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
     // As long as whole rounds can be made.
     size_t from = 0;
     int64_t longest = 0;
+    groups.push_back(plan.rounds.size());
     while (int64_t count = takenRows(pool, from, end == order.size(), longest)) {
       deal(pool.data() + from, count, longest, work);
       from += size_t(count * options.world);
@@ -213,25 +274,7 @@ const Sampler::Plan &Sampler::planOf(int64_t epoch) {
     assert(from <= pool.size() && "rounds take what is there");
     pool.erase(pool.begin(), pool.begin() + ptrdiff_t(from));
   }
-  // Sorted rounds would come in the order of their length: another permutation.
-  if (options.shuffle) {
-    std::vector<Round> shuffled;
-    for (int64_t index :
-         makePermutation(int64_t(plan.rounds.size()), options.seed ^ roundKey, uint64_t(epoch)))
-      shuffled.push_back(plan.rounds[size_t(index)]);
-    plan.rounds = std::move(shuffled);
-  } else {
-    std::sort(plan.rounds.begin(), plan.rounds.end(),
-              [](const Round &a, const Round &b) { return a.first < b.first; });
-  }
-  // What needs most memory comes first in a run.
-  assert(!plan.rounds.empty() && "create has asked for enough rows");
-  if (epoch == 0 && sorts)
-    std::iter_swap(plan.rounds.begin(), std::max_element(plan.rounds.begin(), plan.rounds.end(),
-                                                         [](const Round &a, const Round &b) {
-                                                           return product(a.rows, a.longest) <
-                                                                  product(b.rows, b.longest);
-                                                         }));
+  orderRounds(epoch, groups);
   return plan;
 }
 
@@ -272,6 +315,9 @@ uint64_t Sampler::hash() const {
       o.group,    o.shuffle,     int64_t(o.seed),           o.world,
       o.dropTail, o.fullBatches, int64_t(o.lengths.size()), int64_t(o.complexities.size())};
   uint64_t hash = fnv1a64(numbers, sizeof numbers);
+  // Plans of before that option have their hash.
+  if (o.together > 1)
+    hash = fnv1a64(&o.together, sizeof o.together, hash);
   hash = fnv1a64(o.lengths.data(), o.lengths.size() * sizeof(int64_t), hash);
   return fnv1a64(o.complexities.data(), o.complexities.size() * sizeof(double), hash);
 }

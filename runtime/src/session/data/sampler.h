@@ -26,6 +26,8 @@ struct SamplerOptions {
   int64_t rank = 0, world = 1;
   bool dropTail = false;    ///< rows that cannot be shared evenly are left out, not given again
   bool fullBatches = false; ///< every batch has `batchSize` rows
+  /// Rounds of about equal cost that follow each other, since one step takes them; 0 or 1: none do.
+  int64_t together = 1;
 };
 
 class Sampler {
@@ -55,6 +57,7 @@ private:
     size_t offset = 0; ///< in Plan::rows
     int64_t rows = 0, longest = 0;
     int64_t first = 0; ///< the earliest place of its rows in the epoch's order
+    double cost = 0;   ///< of the rank that has most
   };
   struct Plan {
     int64_t epoch = -1;
@@ -81,6 +84,8 @@ private:
                     int64_t &longest) const;
   /// Makes a round of the `count` x world rows at `places`.
   void deal(const Place *places, int64_t count, int64_t longest, std::vector<double> &work);
+  /// Puts the rounds, which come by their cost within each group, into the epoch's order.
+  void orderRounds(int64_t epoch, const std::vector<size_t> &groups);
   const Plan &planOf(int64_t epoch);
 
   SamplerOptions options;

@@ -2,83 +2,14 @@
 // Ranks of one run have one version and one byte order, which the first message checks by its size.
 
 #include "session/ranks/agreement.h"
-
-#include <cstring>
-#include <optional>
+#include "format/byte_text.h"
 
 namespace trainrt {
 
 namespace {
 
-/// Numbers as they lie in memory; texts behind their sizes.
-class Writer {
-public:
-  template <typename T> void add(const T &value) {
-    static_assert(std::is_arithmetic_v<T>);
-    bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
-  }
-  void add(bool flag) { add(uint8_t(flag)); }
-  void add(const std::string &text) {
-    add(int64_t(text.size()));
-    bytes += text;
-  }
-  void add(const Status &status) {
-    add(int32_t(status.code()));
-    add(status.message());
-  }
-  std::string bytes;
-};
-
-/// What a Writer of the same version wrote. Once something was not there `good` stays false and
-/// counts are 0; `isDone` tells in the end. The bytes outlive it.
-class Reader {
-public:
-  Reader(const std::string &bytes) : bytes(bytes) {}
-
-  template <typename T> void read(T &value) {
-    static_assert(std::is_arithmetic_v<T>);
-    if (bytes.size() - at < sizeof value) {
-      good = false;
-      return;
-    }
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    at += sizeof value;
-  }
-  void read(bool &flag) {
-    uint8_t byte = 0;
-    read(byte);
-    flag = byte != 0;
-  }
-  /// How many of at least one byte follow.
-  /// A text that is none of ours makes nobody allocate more elements than it has bytes.
-  size_t readCount() {
-    int64_t count = 0;
-    read(count);
-    good = good && count >= 0 && uint64_t(count) <= bytes.size() - at;
-    return good ? size_t(count) : 0;
-  }
-  void read(std::string &text) {
-    const size_t size = readCount();
-    text = bytes.substr(at, size);
-    at += size;
-  }
-  void read(Status &status) {
-    int32_t code = 0;
-    std::string message;
-    read(code);
-    read(message);
-    status = Status(static_cast<Code>(code), std::move(message));
-  }
-  bool isDone() const { return good && at == bytes.size(); }
-
-private:
-  const std::string &bytes;
-  size_t at = 0;
-  bool good = true;
-};
-
 /// The order of the members is the format: `read` has the same.
-void write(Writer &to, const RankProposal &from) {
+void write(ByteWriter &to, const RankProposal &from) {
   to.add(from.status);
   to.add(from.settings);
   to.add(from.microBatches);
@@ -87,8 +18,9 @@ void write(Writer &to, const RankProposal &from) {
     to.add(weight);
   to.add(from.hasFactors);
   to.add(from.isLast);
+  to.add(from.count);
 }
-void read(Reader &from, RankProposal &to) {
+void read(ByteReader &from, RankProposal &to) {
   from.read(to.status);
   from.read(to.settings);
   from.read(to.microBatches);
@@ -97,9 +29,10 @@ void read(Reader &from, RankProposal &to) {
     from.read(weight);
   from.read(to.hasFactors);
   from.read(to.isLast);
+  from.read(to.count);
 }
 
-void write(Writer &to, const RankOutcome &from) {
+void write(ByteWriter &to, const RankOutcome &from) {
   to.add(from.status);
   to.add(from.nonfinite);
   to.add(int64_t(from.numbers.size()));
@@ -111,7 +44,7 @@ void write(Writer &to, const RankOutcome &from) {
     to.add(loss);
   }
 }
-void read(Reader &from, RankOutcome &to) {
+void read(ByteReader &from, RankOutcome &to) {
   from.read(to.status);
   from.read(to.nonfinite);
   to.numbers.resize(from.readCount());
@@ -124,7 +57,7 @@ void read(Reader &from, RankOutcome &to) {
   }
 }
 
-void write(Writer &to, const RankSave &from) {
+void write(ByteWriter &to, const RankSave &from) {
   to.add(from.status);
   to.add(from.settings);
   to.add(from.folder);
@@ -138,7 +71,7 @@ void write(Writer &to, const RankSave &from) {
   }
   to.add(from.nonfinite);
 }
-void read(Reader &from, RankSave &to) {
+void read(ByteReader &from, RankSave &to) {
   from.read(to.status);
   from.read(to.settings);
   from.read(to.folder);
@@ -158,7 +91,7 @@ void read(Reader &from, RankSave &to) {
 /// the lowest rank is told.
 template <typename Message>
 Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message> &all) {
-  Writer writer;
+  ByteWriter writer;
   writer.add(std::string(Message::call));
   write(writer, mine);
   std::vector<std::string> texts, calls;
@@ -166,7 +99,7 @@ Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message
   auto other = [](size_t rank) {
     return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
   };
-  std::vector<Reader> readers(texts.begin(), texts.end());
+  std::vector<ByteReader> readers(texts.begin(), texts.end());
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     readers[rank].read(calls.emplace_back());
     if (calls[rank].empty())

@@ -27,6 +27,7 @@ struct RankProposal {
   std::vector<double> weights;
   bool hasFactors = false; ///< the caller has given a factor for each micro-batch
   bool isLast = false;     ///< it wants no step behind this one
+  int64_t count = -1;      ///< StepNotes::count
 };
 
 /// Behind its gradients, before any update.

@@ -199,6 +199,48 @@ TEST(SessionRanks, AreAllToldWhatOneCannotDo) {
   EXPECT_NE(ranks.values(), before);
 }
 
+TEST(SessionRanks, TakeWhatTheirCallersSayBeside) {
+  std::vector<std::shared_ptr<Communicator>> ends;
+  for (std::unique_ptr<Communicator> &end : createThreadRanks(2))
+    ends.push_back(std::move(end));
+  Tiny ranks[2];
+  const TinyBatch batch(4);
+  Status statuses[2];
+  for (size_t rank = 0; rank < 2; ++rank) {
+    ranks[rank].settings.ranks = ends[rank];
+    ASSERT_TRUE(ranks[rank].alone().ok());
+  }
+  auto step = [&] {
+    auto run = [&](size_t rank) {
+      StepResult result;
+      statuses[rank] = ranks[rank].step({batch.batch()}, {}, result);
+    };
+    std::thread other(run, 1);
+    run(0);
+    other.join();
+  };
+  ends[0]->notes.count = 3;
+  ends[1]->notes.count = 4;
+  step();
+  ASSERT_TRUE(statuses[0].ok()) << statuses[0].message();
+  EXPECT_EQ(ends[0]->notes.total, 7);
+  EXPECT_EQ(ends[1]->notes.total, 7);
+  const std::vector<unsigned char> before = ranks[0].values();
+  ends[0]->notes.count = 3;
+  ends[1]->notes.refusal = Status(Code::BadData, "the file is gone");
+  step();
+  for (const Status &status : statuses) {
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_EQ(status.message(), "rank 1: the file is gone");
+  }
+  EXPECT_EQ(ranks[0].values(), before);
+  // It was said of one step.
+  ends[0]->notes.count = 3;
+  step();
+  ASSERT_TRUE(statuses[1].ok()) << statuses[1].message();
+  EXPECT_EQ(ends[0]->notes.total, -1);
+}
+
 TEST(SessionRanks, AreRefused) {
   Tiny ranks;
   for (int world : {0, -1, 65}) {
