@@ -21,7 +21,7 @@ for name, kind in structs.items():
     lines += [
         f'printf("{name}.{f} %zu %zu\\n", offsetof({name}, {f}), sizeof((({name} *)0)->{f}));' for f, *_ in kind._fields_
     ]
-source = f"#include <stddef.h>\n#include <stdio.h>\n#include <trainrt/export.h>\nint main(void) {{ {' '.join(lines)} return 0; }}\n"
+source = f"#include <stddef.h>\n#include <stdio.h>\n#include <trainrt/export.h>\n#include <trainrt/ranks.h>\nint main(void) {{ {' '.join(lines)} return 0; }}\n"
 subprocess.run([compiler, "-x", "c", "-", "-I", include, "-o", out], input=source, text=True, check=True)
 expected = subprocess.run([out], capture_output=True, text=True, check=True).stdout.splitlines()
 found = []

@@ -23,7 +23,7 @@ from .module_session import ModuleSession
 from .progress import Progress
 
 #: Of the session; every other keyword is the compiler's.
-SESSION_OPTIONS = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model")
+SESSION_OPTIONS = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model", "ranks")
 _HERE = str(pathlib.Path(__file__).resolve().parent)
 _ROOTS = tuple(filter(None, {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}))
 
@@ -43,7 +43,7 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
     there; a folder: of kernels, --cache. weights: where the session has them from, as `Session` has it; of a module,
     they are the module's own. verbose: all that the compiler says. progress: a file that gets a line while this takes
     its time (default: a terminal's or a notebook's standard error), or False.
-    seed, threads, device, stream, init_std, variants, any_model: the session's. All other keywords are options of the
+    seed, threads, device, stream, init_std, variants, any_model, ranks: the session's. All other keywords are options of the
     compiler: `lr=3e-4` is --lr 3e-4 (`trainc --help`), and its messages are exceptions.
     """
     session = {name: options.pop(name) for name in SESSION_OPTIONS if name in options}

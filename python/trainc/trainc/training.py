@@ -3,6 +3,8 @@
 
 import csv
 import inspect
+import itertools
+import json
 import math
 import os
 import pathlib
@@ -10,6 +12,8 @@ import shutil
 import socket
 import struct
 import time
+
+import trainrt
 
 
 class State:
@@ -40,7 +44,10 @@ class State:
 
 
 class Callback:
-    """Told of training; any of these may set `state.stop`."""
+    """Told of training; any of these may set `state.stop`, of several ranks on all of them alike."""
+
+    #: Of several ranks only on rank 0: what writes and shows.
+    first_rank_only = False
 
     def on_begin(self, state):
         pass
@@ -72,7 +79,7 @@ class EarlyStopping(Callback):
 
 class Checkpoints(Callback):
     """Saves into `folder` every `every` steps and at the end, keeps the newest `keep`; and the one of the best
-    evaluation in `folder`/best."""
+    evaluation in `folder`/best. Several ranks write them together."""
 
     def __init__(self, folder, every=None, keep=1, best=True):
         self.folder, self.every, self.keep = pathlib.Path(folder), every, keep
@@ -103,6 +110,8 @@ class CSVLog(Callback):
 
     A run that goes on goes on in them: lines of steps that are made again are left out.
     """
+
+    first_rank_only = True
 
     def __init__(self, folder, every=1):
         self.folder, self.every, self._files = pathlib.Path(folder), every, []
@@ -175,6 +184,8 @@ class TensorBoard(Callback):
     The format is TensorFlow's TFRecord of Event messages (tensorboard/compat/proto/event.proto).
     """
 
+    first_rank_only = True
+
     def __init__(self, folder, every=1):
         self.folder, self.every, self.file = pathlib.Path(folder), every, None
 
@@ -211,6 +222,8 @@ class TensorBoard(Callback):
 class _Progress(Callback):
     """A line on a terminal or in a notebook, written anew."""
 
+    first_rank_only = True
+
     def __init__(self, file):
         self.file, self.shown = file, 0.0
 
@@ -239,24 +252,56 @@ def _rows(batch):
 
 
 def evaluate(session, batches):
-    """The loss of all rows: batches weigh as the loss does (rows, or what its denominator counts)."""
+    """The loss of all rows: batches weigh as the loss does (rows, or what its denominator counts).
+
+    Several ranks share the batches out, of which all are given the same, and get the loss of one process.
+    """
     return _evaluate(session, batches)[0]
+
+
+def _scores(session, batches, rank, world):
+    """(loss, weight, rows) of each batch of this rank's share: every `world`th."""
+    name = session.package.loss_weight if session.package.loss_is_mean else None
+    for number, batch in enumerate(batches):
+        if number % world == rank:
+            loss = session.eval(batch)
+            yield loss, float(_rows(batch) if name is None else session.outputs[name].numpy()), _rows(batch)
+
+
+def _shared_scores(session, batches, ranks):
+    """Of all batches, in their order. What fails on one rank fails on all."""
+    try:
+        mine = ["", [s for score in _scores(session, batches, ranks.rank, ranks.world) for s in score]]
+    except Exception as error:
+        failure, mine = error, [f"{error}", []]
+    # JSON has all digits of a double, and NaN.
+    parts = [json.loads(text) for text in ranks.gather(json.dumps(mine).encode())]
+    for rank, (why, _) in enumerate(parts):
+        if why:
+            raise trainrt.errors.BadData(f"rank {rank}: {why}") from (failure if rank == ranks.rank else None)
+    scores = [[tuple(part[i : i + 3]) for i in range(0, len(part), 3)] for _, part in parts]
+    return [score for turn in itertools.zip_longest(*scores) for score in turn if score is not None]
 
 
 def _evaluate(session, batches):
     """The loss, and the number of rows."""
-    total, weight, rows = 0.0, 0.0, 0
-    name = session.package.loss_weight if session.package.loss_is_mean else None
-    for batch in batches:
-        loss = session.eval(batch)
-        rows += _rows(batch)
-        count = float(_rows(batch) if name is None else session.outputs[name].numpy())
+    ranks, total, weight, rows = session.ranks, 0.0, 0.0, 0
+    shared = ranks is not None and ranks.world > 1
+    for loss, count, number in _shared_scores(session, batches, ranks) if shared else _scores(session, batches, 0, 1):
+        rows += number
         if count:
             total += loss * count
             weight += count
     if not weight:
         raise ValueError("evaluate: there is no batch, or nothing in one that counts")
     return total / weight, rows
+
+
+def _share(batches, ranks):
+    """This rank's of the micro-batches of a step: neighbours, the first ones rank 0's, as `trainc-run` deals them."""
+    share, more = divmod(len(batches), ranks.world)
+    begin = ranks.rank * share + min(ranks.rank, more)
+    return batches[begin : begin + share + (ranks.rank < more)]
 
 
 def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, accumulate=1, accumulate_by=None, callbacks=(),
@@ -266,15 +311,22 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
     eval: batches that are evaluated at the end of each epoch, or every `eval_every` steps. lr: a number, or a function
     of the step's number from 0. accumulate: batches a step; accumulate_by: what each counts for, as `Session.step` has it. progress: a line on this file (default: standard error, if
     that is a terminal). resume: a folder of checkpoints; batches that were seen in its epoch are passed over.
+
+    Of several ranks (`session.ranks`) all are given the same loader: a step takes the next `accumulate` batches for each, and
+    evaluations are shared out. Logs and progress are rank 0's; checkpoints are written by all together.
     """
     import sys
 
+    ranks = session.ranks
+    taken = accumulate * (1 if ranks is None else ranks.world)
     if progress is None and sys.stderr.isatty():
         progress = sys.stderr
     callbacks = [*callbacks, *([_Progress(progress)] if progress else [])]
     for callback in callbacks:
         if inspect.isclass(callback) or not hasattr(callback, "on_step"):
             raise TypeError(f"train: expected callbacks, as trainc.Callback is one, got {callback!r}")
+    if ranks is not None and ranks.rank:
+        callbacks = [callback for callback in callbacks if not getattr(callback, "first_rank_only", False)]
     state = State(session)
     skip = 0
     if resume is not None:
@@ -286,7 +338,8 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
 
     def step(batches):
         rate = lr(state.step) if callable(lr) else lr
-        loss = session.step(batches if accumulate > 1 else batches[0], lr=rate, accumulate_by=accumulate_by)
+        own = batches if ranks is None else _share(batches, ranks)
+        loss = session.step(own if taken > 1 else own[0], lr=rate, accumulate_by=accumulate_by)
         state.step += 1
         state.loss, state.lr, state.step_seconds = float(loss), loss.lr, loss.milliseconds / 1e3
         state.grad_norm, state.peak_bytes, state.rows = loss.grad_norm, loss.peak_bytes, sum(map(_rows, batches))
@@ -306,7 +359,7 @@ def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, acc
             state.steps_in_epoch = 0
             for batch in loader:
                 micro.append(batch)
-                if len(micro) < accumulate:
+                if len(micro) < taken:
                     continue
                 state.steps_in_epoch += 1
                 if state.steps_in_epoch <= skip:

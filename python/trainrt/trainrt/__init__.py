@@ -11,7 +11,8 @@ from . import errors
 from .errors import Error
 from .files import write_tensors
 from .package import Memory, Package, Symbol, TensorInfo
+from .ranks import Ranks
 from .session import Loss, Session
 from .values import Array
 
-__all__ = ["Array", "Error", "Loss", "Memory", "Package", "Session", "Symbol", "TensorInfo", "errors", "write_tensors"]
+__all__ = ["Array", "Error", "Loss", "Memory", "Package", "Ranks", "Session", "Symbol", "TensorInfo", "errors", "write_tensors"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""libtrainrt through ctypes: the structs and functions of trainrt/trainrt.h, in its order.
+"""libtrainrt through ctypes: the structs and functions of trainrt/trainrt.h, in its order, and of trainrt/ranks.h.
 
 `test/python/library_test.py` compares these structs with the header.
 """
@@ -95,6 +95,18 @@ class SessionOptions(Structure):
     ]  # fmt: skip
 
 
+class RanksOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("rank", c_int32), ("world", c_int32), ("coordinator", c_char_p), ("listening", c_int32),
+        ("join_seconds", c_int32), ("silence_seconds", c_int32), ("exchange_seconds", c_int32), ("vendor_sums", c_int32),
+        ("local_world", c_int32), ("local_rank", c_int32),
+    ]  # fmt: skip
+
+
+class Bytes(Structure):
+    _fields_ = [("data", c_void_p), ("size", c_size_t)]
+
+
 class Batch(Structure):
     _fields_ = [("inputs", POINTER(NamedTensor)), ("count", c_size_t)]
 
@@ -183,6 +195,9 @@ _CHECKED = {
     "session_gradient": [_P, c_char_p, POINTER(Tensor)],
     "session_output": [_P, c_char_p, POINTER(Tensor)],
     "session_merged_parameter": [_P, c_char_p, POINTER(Tensor)],
+    "ranks_find": [POINTER(RanksOptions), POINTER(c_char_p)],
+    "ranks_join": [POINTER(RanksOptions), POINTER(_P)],
+    "ranks_gather": [_P, c_char_p, c_size_t, POINTER(POINTER(Bytes))],
     "file_write": [c_char_p, POINTER(NamedTensor), c_size_t],
     "adapter_save": [_P, c_char_p, POINTER(AdapterOptions)],
     "adapter_load": [_P, c_char_p],
@@ -195,6 +210,9 @@ _OTHER = {
     "error_message": (c_char_p, [_P]),
     "error_free": (None, [_P]),
     "package_free": (None, [_P]),
+    "ranks_refuse": (None, [_P, c_char_p]),
+    "ranks_abort": (None, [_P, c_char_p]),
+    "ranks_free": (None, [_P]),
     "package_manifest": (c_char_p, [_P]),
     "package_symbol_count": (c_size_t, [_P]),
     "package_tensor_count": (c_size_t, [_P, c_int]),

@@ -16,6 +16,7 @@ from . import _library as capi
 from ._interrupt import interruptible
 from .files import Files
 from .package import Memory, open_package
+from .ranks import Ranks
 from .values import Array, Values
 
 _NAN = float("nan")
@@ -117,7 +118,8 @@ class Session(Files):
     threads: 0: all cores; results do not depend on it. device: number of the GPU. stream: a CUDA stream (an address,
     or an object with `cuda_stream`) that all work is put on. inference: only `eval` and `predict`.
     variants: batches may be run by functions that are quicker for such as they are. any_model: `load` takes
-    checkpoints of other models with the same names and shapes.
+    checkpoints of other models with the same names and shapes. ranks: `Ranks` of which this session is one; a package
+    that was compiled with distribute="data". Steps are then those of all ranks together, each with its own batches.
 
     One thread at a time; others get `InvalidArgument`. While the library works the interpreter is free. One process:
     a child that was forked cannot use it.
@@ -126,7 +128,10 @@ class Session(Files):
     _instead = "`save` and `load`, or `state_dict`, carry what it has to another one"
 
     def __init__(self, package, *, weights=None, seed=0, threads=0, device=0, stream=None, inference=False,
-                 init_std=0.02, variants=True, any_model=False):  # fmt: skip
+                 init_std=0.02, variants=True, any_model=False, ranks=None):  # fmt: skip
+        if ranks is not None and not isinstance(ranks, Ranks):
+            raise errors.InvalidArgument(f"ranks: expected None or trainrt.Ranks, got {ranks!r}")
+        self.ranks = ranks
         self.package = package = open_package(package)
         self._library = library = capi.library()
         self._handle = None
@@ -148,6 +153,7 @@ class Session(Files):
         else:
             raise errors.InvalidArgument(f"weights: expected None, 'random', 'none' or a path, got {weights!r}")
         options.stream = getattr(stream, "cuda_stream", stream)
+        options.ranks = None if ranks is None or inference else ranks._handle
         handle = c_void_p()
         try:
             library.call("session_create", package._handle, byref(options), byref(handle))
@@ -211,7 +217,8 @@ class Session(Files):
         """One optimizer step; returns the loss before it.
 
         batch: a mapping of arrays by the names of the package's inputs (more are ignored), or a tuple or list of
-        arrays in their order; or a list of several of these: micro-batches, whose gradients are accumulated.
+        arrays in their order; or a list of several of these: micro-batches, whose gradients are accumulated (`[]`: none on
+        this rank, where others have some).
         lr, weight_decay, clip_norm: in place of the package's. weights: factors of the micro-batches' losses and
         gradients. accumulate_by: without them, what each counts for: "tokens" (what its loss is divided by, as one
         batch of all rows has it), "rows" or "mean"; None is tokens where the package counts them, else the mean. Raises Nonfinite where the loss or gradients are not finite, with
@@ -469,6 +476,8 @@ class Session(Files):
             if single:
                 raise errors.InvalidArgument("expected one batch, got a list of them")
             parts = batch
+        elif type(batch) is list and not batch and self.ranks is not None:
+            return 0  # the other ranks have some
         else:
             parts = (batch,)
         if len(self._bound) < len(parts) or self._batches_of is not names:
