@@ -19,6 +19,7 @@ import time
 import zipfile
 
 import numpy as np
+import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
@@ -558,6 +559,29 @@ class ProcessCases(Processes):
             other = self.trainc("gpt2") if not flags else package
             _, err = self.run(other, self.tokens, "--ranks", "2", *flags, code=code)
             expect(any(word.lower() in err.lower() for word in words), err)
+
+    def case_rows_that_one_cannot_read(self):
+        """What the loader finds of a batch before there is one goes to all ranks, too: 32-bit tokens for an input of i32."""
+        model = onnx.load(self.arguments.models / "gpt2.onnx")
+        narrow = next(i for i in model.graph.input if i.name == "input_ids")
+        for node in model.graph.node:
+            node.input[:] = ["wide_ids" if name == "input_ids" else name for name in node.input]
+        model.graph.node.insert(0, onnx.helper.make_node("Cast", ["input_ids"], ["wide_ids"], to=onnx.TensorProto.INT64))
+        narrow.type.tensor_type.elem_type = onnx.TensorProto.INT32
+        path = self.path("")
+        onnx.save(model, f"{path}.onnx")
+        tokens = np.arange(160, dtype=np.uint32) % 101
+        tokens[100] = 2**31  # of the fourth batch
+        header = np.zeros(256, np.int32)
+        header[:3] = 20240801, 1, len(tokens)
+        stream, saved = self.path(".bin"), self.path("")
+        stream.write_bytes(header.tobytes() + tokens.tobytes())
+        run = ["--window", "16", "--batch-size", "2", "--steps", "2", "--save", saved, "--save-every", "1"]
+        package = self.trainc(path.resolve(), "--distribute", "data")
+        _, err = self.run(package, stream, *run, "--ranks", "2", code=1)
+        words = f"rank 1: {stream}: token 100 is 2147483648, which input 'input_ids' (i32) cannot hold"
+        expect(words in err and err.count("error:") == 1, err)
+        expect((saved / "step-1").exists() and not (saved / "step-2").exists(), list(saved.iterdir()))
 
     def case_ranks_with_other_data(self):
         package = self.trainc("gpt2", "--distribute", "data")
