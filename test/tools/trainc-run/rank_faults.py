@@ -23,7 +23,9 @@ sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
 
-#: What the ranks tell each other in a step: two agreements, and three meetings of a checkpoint; and the halves of an exchange.
+#: What the ranks tell each other: once, what they were started with; in a step two agreements, and three meetings of a checkpoint; and
+#: the halves of an exchange.
+STARTS = 1
 AGREES, HAS_GRADIENTS, BEGINS_SAVE, HAS_WRITTEN, HAS_SAVED, A_STEP = 1, 2, 3, 4, 5, 5
 EXCHANGES, SUMS, AN_EXCHANGE = 1, 2, 2
 SECONDS_OF_SILENCE = 5
@@ -104,7 +106,7 @@ class Cases(Processes):
 
             def told(number, later="", victim=victim):
                 # Of rank 0 with the coordinator's answers to both.
-                number += A_STEP
+                number += STARTS + A_STEP
                 return lambda signal: self.call_at(f"gather:{3 * number - 2 if victim == 0 else number}{later}", signal)
 
             def sent(number, later=""):
@@ -201,12 +203,12 @@ class Cases(Processes):
         self.all_at_once(jobs)
 
     def case_evaluating(self):
-        """The others have evaluated already, and wait in the next step."""
+        """The others have evaluated their share already, and wait for the scores of its: the third time, behind step 2."""
         rows = {k: np.concatenate([v] * 20) for k, v in np.load(self.model_data("gpt2")).items()}
         data = self.data(**rows)
         flags = ["--eval", data, "--eval-every", "1"]
-        environment = self.call_at(f"gather:{A_STEP + HAS_SAVED}:20", signal.SIGKILL)
-        self.lost("killed while evaluating:", 1, environment, ["step "], False, (2,), *flags)
+        environment = self.call_at(f"gather:{STARTS + 1 + A_STEP + 1 + HAS_SAVED}:20", signal.SIGKILL)
+        self.lost("killed while evaluating:", 1, environment, [], False, (2,), *flags)
 
     def case_strangers(self):
         """What is no rank is left alone, before and while the ranks train."""
@@ -234,15 +236,19 @@ class Cases(Processes):
 
     def case_of_another_run(self):
         """A rank with another package, or other settings, is an error of all before anything is changed."""
-        other = self.trainc("gpt2", "--distribute", "data", "--clip-norm", "2")
-        for own, package, word in ((["--lr", "0.5"], self.package, "learning rate 0.5"), ([], other, "of package ")):
+        other = self.trainc("gpt2", "--distribute", "data", "--clip-norm", "1", "--eps", "1e-6")
+        options, steps = "have the same data and the same options, but", "make the same steps, but rank 0 makes step 1 with"
+        for own, package, words in (
+            (["--lr", "0.5"], self.package, (options, "--lr is ", " and 0.5 on rank 1")),
+            ([], other, (steps, "of package ")),
+        ):
             at, folder = f"127.0.0.1:{self.port()}", self.path("")
             run = [*RUN, "--coordinator", at, "--world", "2", "--save", folder]
             first = self.start(self.package, self.tokens, *run, "--rank", "0")
             second = self.start(package, self.tokens, *run, "--rank", "1", *own)
             (code, err), (other_code, _) = self.ended(first), self.ended(second)
             expect((code, other_code) == (1, 1), code, other_code, err)
-            expect("the ranks of a run make the same steps, but rank 0 makes step 1 with" in err and word in err, err)
+            expect(all(word in err for word in ("the ranks of a run ", *words)), err)
             expect(not list(folder.glob("*step-*")), folder)
 
     def case_restarts_have_the_same_bits(self):
