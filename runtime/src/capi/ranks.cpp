@@ -6,6 +6,7 @@
 #include "comm/launchers.h"
 #include "comm/process_ranks.h"
 
+#include <cassert>
 #include <mutex>
 
 using namespace trainrt;
@@ -20,6 +21,7 @@ public:
       : Communicator(caller.rank, caller.world), caller(caller) {}
 
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
+    assert(sent.size() == size_t(world()) && received.size() == sent.size());
     TRAINRT_TRY(failure());
     std::vector<const void *> from;
     std::vector<void *> to;

@@ -9,6 +9,7 @@
 #include "format/byte_text.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -23,6 +24,7 @@ namespace {
 template <typename Visit>
 void forEachBatch(trainrt_session *session, const Dataset &data, int64_t rank, int64_t world,
                   Visit visit) {
+  assert(rank < world);
   // The position's epoch is 1 as soon as the last batch was given out.
   DataOrder order(data.rows(), data.batchSize(), false, 0);
   trainrt_eval_options settings = trainrt_eval_options_default();

@@ -7,6 +7,7 @@
 #include "format/byte_text.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -112,6 +113,7 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
 
 /// Other exceptions than Failures go through: then the ranks end by `fail`.
 std::vector<std::string> JoinedRanks::together(const std::function<std::string()> &make) {
+  assert(!isAlone());
   ByteWriter mine;
   try {
     const std::string made = make();
