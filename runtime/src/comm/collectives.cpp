@@ -85,6 +85,7 @@ public:
          std::vector<unsigned char> &staging)
       : parts(parts), bytes(int64_t(sizeOf(dtype))), world(size_t(ranks.world())), sent(world),
         received(world), work(work) {
+    assert(world > 1 && "a rank alone has nothing to exchange, and no room for it");
     if (const auto needed = size_t(work.staging()); needed > staging.size()) {
       staging = {};
       staging.resize(needed);

@@ -63,7 +63,7 @@ template <typename T> void expectSums(int world, const std::vector<int64_t> &siz
 } // namespace
 
 TEST(Ranks, AddUpInTheirOrder) {
-  for (int world : {1, 2, 3, 5}) {
+  for (int world : {2, 3, 5}) {
     expectSums<float>(world, {1, 7, 64, 0, 1001}, DType::F32);
     expectSums<double>(world, {13, 2}, DType::F64);
   }
