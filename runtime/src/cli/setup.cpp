@@ -22,10 +22,11 @@ std::string DataState::toJson() const {
                       {"rows", rows},
                       {"batch_size", batchSize},
                       {"accumulate", accumulate},
-                      {"ranks", ranks},
                       {"shuffle", shuffle},
                       {"data", dataHash},
                       {"options", decisions}};
+  if (ranks > 1)
+    json["ranks"] = ranks;
   if (!plan.empty()) {
     json["plan"] = plan;
     json["plan_options"] = planOptions;
@@ -102,7 +103,7 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
       !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
       !read("accumulate", state.accumulate))
     return std::nullopt;
-  // Before 1.4 there was one.
+  // One is not written.
   if (!read("ranks", state.ranks))
     state.ranks = 1;
   if (auto watch = json.find("watch"); watch != json.end() && watch->is_object())

@@ -112,7 +112,7 @@ TEST(Codegen, computesWhatTheReferenceDoes) {
   for (auto &variant : variants) {
     SCOPED_TRACE(variant->name);
     SymbolValues symbols;
-    symbols.values = {{"batch", variant->batch}, {"seq", variant->seq}};
+    symbols.values = {{"batch", variant->batch}, {"seq", variant->seq}, {"world", 1}};
     auto instance = std::make_unique<Instance>(*context, variant->sample, &symbols);
     ASSERT_TRUE(instance->op);
     // Results of the function are the op's; expectations come from arguments as memory holds them.

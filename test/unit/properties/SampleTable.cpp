@@ -21,6 +21,7 @@ namespace {
   {"train.compare", "%x: tensor<2x9xi64>, %y: tensor<2x9xi64>",                                    \
    "%0 = train.compare " predicate " %x, %y : tensor<2x9xi64> -> tensor<2x9xi1>", "i:0:3 i:0:3"}
 #define BS "tensor<?x?x4xf64, #train.dims<batch, seq, 4>>"
+#define SHARDS "tensor<?x4xf64, #train.dims<floordiv(world + 3, world), 4>>"
 
 const Sample samples[] = {
     // Pointwise.
@@ -655,6 +656,10 @@ const Sample samples[] = {
      "%0:2 = train.all_reduce %x, %y : (tensor<2x3xf64>, tensor<4xf64>) -> (tensor<2x3xf64>, "
      "tensor<4xf64>)",
      "n n"},
+    {"train.reduce_scatter", "%x: tensor<5x3xf64>",
+     "%0 = train.reduce_scatter %x units = [4] : (tensor<5x3xf64>) -> " SHARDS, "n"},
+    {"train.all_gather", "%x: " SHARDS,
+     "%0 = train.all_gather %x units = [4] : (" SHARDS ") -> tensor<5x3xf64>", "n"},
 
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",

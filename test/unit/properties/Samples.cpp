@@ -99,7 +99,7 @@ Instance::Instance(MLIRContext &context, const Sample &sample, const train::Symb
   if (sizes)
     symbols = *sizes;
   else
-    symbols.values = {{"batch", 2}, {"seq", 3}};
+    symbols.values = {{"batch", 2}, {"seq", 3}, {"world", 1}};
 
   std::mt19937_64 random(20260101);
   SmallVector<StringRef> fills;
