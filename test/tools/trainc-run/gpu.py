@@ -353,7 +353,7 @@ class Cases:
         missing = "cannot find libnccl.so.2 (ranks on several GPUs exchange by it; it is in the wheels"
         expect(missing in err or "NCCL cannot connect the GPUs" in err, err)  # a real one of the system's
         for launcher in (["RANK", "WORLD_SIZE", "LOCAL_RANK"], ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
-                         ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"]):  # fmt: skip
+                         ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"]):  # fmt: skip
             # One that is alone joins nobody, so that the GPU is all there is to see.
             place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": "1"}
             place |= dict(zip(launcher, ("0", "1", "3")))
