@@ -19,6 +19,7 @@
 #include "cli/ranks/place.h"
 #include "cli/train.h"
 #include "cli/tune.h"
+#include "format/target.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -303,9 +304,18 @@ int fail(int code, const std::string &message) {
   return code;
 }
 
+/// A package of CPUs would run, and leave the GPUs idle.
+void needGpus(const Options &options) {
+  const Package package(options.package, options.verifyKey);
+  if (!traitsOf(package.info.target).isSeparate)
+    throw Failure(exitInput, package.path + ": the package is for CPUs, and --gpus is a rank for "
+                                            "each GPU; compile it with --target cuda, or start its "
+                                            "ranks with --ranks N");
+}
+
 /// One of the ranks that there would be, without the others.
 void planOne(Options &options) {
-  options.share = std::max({int64_t(1), options.ranks, options.emulateWorld});
+  options.share = std::max({int64_t(1), options.ranks, options.gpus, options.emulateWorld});
   options.emulateWorld = 0;
   options.save.clear();
   options.keepBest.reset();
@@ -353,7 +363,9 @@ int runMain(int argc, char **argv) {
       std::fputs(parsed.text.c_str(), parsed.exitCode ? stderr : stdout);
       return parsed.exitCode;
     }
-    // This process only starts the ranks: it opens neither package nor data.
+    if (parsed.options->gpus)
+      needGpus(*parsed.options);
+    // This process only starts the ranks, which open package and data.
     if ((parsed.options->ranks || parsed.options->gpus) && !parsed.options->dryRun)
       return launchRanks(*parsed.options);
     catchSignals();

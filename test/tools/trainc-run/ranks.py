@@ -688,6 +688,8 @@ class ProcessCases(Processes):
             self.refused([words], package, data, *flags, code=2)
         said = "--reduce nccl is for packages of --target cuda: on CPUs there are sums in the order of ranks only"
         self.refused([said], package, data, "--ranks", "2", "--reduce", "nccl")
+        said = "the package is for CPUs, and --gpus is a rank for each GPU; compile it with --target cuda, or start its ranks with --ranks N"
+        self.refused([said], package, data, "--gpus", "2")
         _, err = self.run(package, data, "--coordinator", "here", "--world", "2", "--rank", "1", code=4)
         expect("coordinator 'here' is no HOST:PORT" in err, err)
         for variables, words in (
