@@ -14,26 +14,16 @@ import unittest
 import numpy as np
 import trainc
 import trainrt
+from record import Record
 
 FOLDER, MODELS = map(pathlib.Path, sys.argv[1:3])
 DATA = dict(np.load(MODELS / "mlp.npz"))
 BATCHES = [{name: array[i : i + 3] for name, array in DATA.items()} for i in range(0, 24, 3)]
 
 
-class Losses(trainc.Callback):
-    def __init__(self):
-        self.losses, self.evals = [], []
-
-    def on_step(self, state):
-        self.losses.append(state.loss)
-
-    def on_eval(self, state):
-        self.evals.append(state.eval_loss)
-
-
 def trained(session, callbacks=(), **options):
     """The losses of steps and evaluations of two epochs, the second one of seven batches."""
-    record = Losses()
+    record = Record()
     for batches in BATCHES, BATCHES[:7]:
         trainc.train(session, batches, eval=BATCHES[:5], callbacks=[record, *callbacks], **options)
     return record.losses, record.evals

@@ -13,6 +13,7 @@ import unittest
 import numpy as np
 import trainc
 import trainrt
+from record import Record
 from trainc import training
 
 FOLDER, MODELS = map(pathlib.Path, sys.argv[1:3])
@@ -23,17 +24,6 @@ BATCHES = [{name: array[i : i + 6] for name, array in DATA.items()} for i in ran
 
 def session(**options):
     return trainrt.Session(FOLDER / "mlp.tpk", **options)
-
-
-class Record(trainc.Callback):
-    def __init__(self):
-        self.losses, self.evals = [], []
-
-    def on_step(self, state):
-        self.losses.append(state.loss)
-
-    def on_eval(self, state):
-        self.evals.append(state.eval_loss)
 
 
 class Stop(trainc.Callback):

@@ -22,7 +22,7 @@ struct CutTensor {
 };
 
 /// Each tensor, of f32 or f64, becomes the sum of those of all ranks: 0 + that of rank 0 + that of
-/// rank 1 + ..., the same on all of them. `staging` grows to what AllReduceWork says, a few MiB.
+/// rank 1 + ..., the same on all of them. `staging` grows to what ExchangeWork says, a few MiB.
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging);
 
