@@ -108,6 +108,8 @@ struct TargetTraits {
   bool kernelVariants = false;
   /// Whether several ranks can train a package together.
   bool collectives = false;
+  /// Whether they share optimizer state and gradients, too.
+  bool shards = false;
 };
 
 /// What kernels are made for, and with.

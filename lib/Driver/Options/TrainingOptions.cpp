@@ -92,7 +92,7 @@ void TrainingOptions::read() {
     throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
   if (!distribution.empty()) {
     options.graph.distribution = *parseDistribution(distribution);
-    if (hasShards(options.graph.distribution) && options.target != &getHostTarget())
+    if (hasShards(options.graph.distribution) && !options.target->traits.shards)
       throw CLI::ValidationError("--distribute", distribution +
                                                      " is for --target cpu: ranks share "
                                                      "nothing but rows (data) elsewhere");
