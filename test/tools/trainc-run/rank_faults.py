@@ -203,11 +203,11 @@ class Cases(Processes):
         self.all_at_once(jobs)
 
     def case_evaluating(self):
-        """The others have evaluated their share already, and wait for the scores of its: the third time, behind step 2."""
+        """The others have evaluated their share already, and wait for its scores, which it does not send: the third time, behind step 2."""
         rows = {k: np.concatenate([v] * 20) for k, v in np.load(self.model_data("gpt2")).items()}
         data = self.data(**rows)
         flags = ["--eval", data, "--eval-every", "1"]
-        environment = self.call_at(f"gather:{STARTS + 1 + A_STEP + 1 + HAS_SAVED}:20", signal.SIGKILL)
+        environment = self.call_at(f"gather:{STARTS + 1 + A_STEP + 1 + A_STEP + 1}", signal.SIGKILL)
         self.lost("killed while evaluating:", 1, environment, [], False, (2,), *flags)
 
     def case_strangers(self):
