@@ -18,6 +18,7 @@ import sys
 
 import numpy as np
 import tiny
+import trainrt
 from trainc import commands, tensors
 from trainc.finetune.folder import Run
 
@@ -245,12 +246,26 @@ def mistakes():
     assert "a run is there: --resume" in run("finetune", *common, "-o", folder / "run", code=1)[1]
     assert "no run of `trainc finetune`" in run("finetune", "--resume", folder / "none", code=1)[1]
     assert "no run of `trainc finetune`" in run("export", folder / "none", folder / "x", code=1)[1]
-    assert "'--lr' says nothing to it" in run("finetune", "--resume", folder / "run", "--lr", "1", code=2)[1]
+    assert "'--lr' says nothing to it; trainc finetune --config " in run("finetune", "--resume", folder / "run", "--lr", "1", code=2)[1]
+    assert "there is no option --laer-decay; did you mean '--layer-decay'?" in run("finetune", *common, "--laer-decay", "3", *target, code=2)[1]
+    assert "--prompt is empty: there is no token to go on from" in run("sample", folder / "run", "--raw", "--prompt", "", code=2)[1]
+    shutil.copytree(folder / "run", folder / "damaged")
+    (folder / "damaged" / "run.json").write_text('{"a":')
+    for command in (["sample", folder / "damaged", "--prompt", "a"], ["finetune", "--resume", folder / "damaged"]):
+        assert "run.json: damaged: no JSON: " in run(*command, code=1)[1]
+    said = run("data", rows, "--tokenizer", folder / "moved", "-o", folder / "x", code=1)[1]
+    assert f"{folder / 'moved'}: there is no such folder (any more)" in said, said
+    assert "is no folder; choose another name" in run("data", rows, "--tokenizer", base, "-o", rows, code=1)[1]
     assert "micro-batch 3 does not divide batch-size 8" in run("finetune", *common, "--micro-batch", 3, *target, code=1)[1]
     shutil.rmtree(folder / "mistake")
-    # The compiler's own refusals come as they are.
-    assert "--lora" in run("finetune", *common, "--lora", "rank=3", *target, code=2)[1]
+    # The compiler's own refusals come as they are, before rows are tokens.
+    said = run("finetune", *common, "--lora", "rank=3", *target, code=2)[1]
+    assert said.startswith("trainc: error: --lora: ") and not (folder / "mistake" / "data").exists(), said
     shutil.rmtree(folder / "mistake")
+    # What the runtime says.
+    def refused(arguments):
+        raise trainrt.errors.BadData("input 'a'")
+    assert commands.run(refused, []) == 1
     # Another model's tokenizer: more tokens than the model has, or rows that were written with it.
     other = tiny.tokenizer(folder / "other", extra=[f"<{n}>" for n in range(60)])
     said = run("finetune", *common, "--tokenizer", other, *target, code=1)[1]
@@ -267,6 +282,10 @@ def mistakes():
     said = run("finetune", *common[:3], "--data", folder / "shards", "--eval", folder / "packed", *target, code=1)[1]
     assert "--data and --eval are folders of different kinds" in said, said
     shutil.rmtree(folder / "mistake")
+    for setting, eval_of in ((["--max-length", "8"], folder / "shards"), (["--pack"], held), (["--train-on", "all"], folder / "shards")):
+        said = run("finetune", *common[:3], "--data", folder / "shards", "--eval", eval_of, *setting, *target, code=2)[1]
+        assert f"{setting[0]}: the rows of {folder / 'shards'} are tokens already (at most " in said, said
+        shutil.rmtree(folder / "mistake")
     said = run("finetune", *common[:3], "--data", folder / "shards", "--loss", "orpo", *target, code=1)[1]
     assert "the rows are of another task or loss: their column 'chosen_attention_mask' is absent or of another kind" in said, said
 

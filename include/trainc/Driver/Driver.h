@@ -66,6 +66,8 @@ struct CompileOptions {
   /// Remarks of the passes on standard error, and in this file as JSON; "": none.
   Explain explain = Explain::Nothing;
   std::string remarks;
+  /// Read the command line, and nothing else.
+  bool checkOptions = false;
   /// Print the passes of the phases graph, schedule and codegen, and stop before them.
   bool printPipeline = false;
   /// Tell the time of each phase and pass on standard error.

@@ -53,6 +53,8 @@ public:
     } catch (const CLI::ParseError &error) {
       return fail(error.what());
     }
+    if (options.checkOptions)
+      return ExitSuccess;
     // As they were given, for the package and saved IR.
     options.arguments.assign(argv + 1, argv + argc);
     return std::nullopt;

@@ -51,6 +51,8 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
       ->check([](const std::string &text) {
         return checkPhase(text, llvm::ArrayRef(kPhases).drop_back());
       });
+  app.add_flag("--check-options", options.checkOptions,
+               "say whether the options are right, without a model");
   app.add_flag("--print-pipeline", options.printPipeline,
                "print the passes of the phases graph, schedule and codegen for this model, a line "
                "each, and stop before them");
@@ -101,7 +103,7 @@ void InspectionOptions::check() {
   // Either of both has its command line in a file.
   if (has("--replay"))
     checkReplayed();
-  else if (options.model.empty())
+  else if (options.model.empty() && !options.checkOptions)
     throw CLI::RequiredError("model");
   if (has("--save-kernels") && !options.stopAfter.empty() && options.stopAfter != "codegen")
     throw CLI::ValidationError("--save-kernels", "there are none yet after " + options.stopAfter);

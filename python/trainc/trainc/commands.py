@@ -50,3 +50,14 @@ def run(main, arguments):
         return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:  # of a file
+        if error.filename is None:
+            raise
+        print(f"trainc: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except Exception as error:  # of trainrt, which not every command imports
+        runtime = sys.modules.get("trainrt.errors")
+        if runtime is None or not isinstance(error, runtime.Error):
+            raise
+        print(f"trainc: error: {error}", file=sys.stderr)
+        return 1

@@ -127,9 +127,18 @@ def nearest(name, names):
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        begin = "unrecognized arguments: "
+        unknown = message.removeprefix(begin).split()[0].partition("=")[0]
+        if message.startswith(begin) and unknown.startswith("-"):
+            message = f"there is no option {unknown}{nearest(unknown, self._option_string_actions)}"
+        raise SettingError(f"{message}; {self.prog} --help has the options")
+
+
 def command_parser(command, text, **more):
     """The command line of `trainc COMMAND`; options are written out."""
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"trainc {command}", description=text, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more
     )
 

@@ -191,6 +191,8 @@ def prepare(paths, settings, output, tokenizer, tell=lambda line: None, decided=
     files = rows.expand(paths)
     settings = complete(settings, tokenizer, files)
     output = pathlib.Path(output)
+    if output.exists() and not output.is_dir():
+        raise Error(f"{output}: is no folder; choose another name")
     if output.exists() and any(output.iterdir()) and not any(output.glob("shard-*.safetensors")) and not (output / "index.json").exists():
         raise Error(f"{output}: the folder holds other files; choose a new one")
     encoder = Encoder(tokenizer, settings)

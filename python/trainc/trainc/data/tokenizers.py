@@ -27,11 +27,14 @@ def load(name):
     folder = pathlib.Path(name)
     if folder.exists() and not (folder / "tokenizer.json").exists() and not (folder / "tokenizer_config.json").exists():
         raise Error(f"{name}: there is no tokenizer.json in it; --tokenizer names a folder that has one")
+    if not folder.exists() and folder.is_absolute():
+        raise Error(f"{name}: there is no such folder (any more): a run needs its model's folder where it was")
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     except Exception as error:  # of many kinds
         said = str(error).strip().splitlines()
-        raise Error(f"{name}: the tokenizer cannot be read: {said[0] if said else type(error).__name__}") from None
+        what = "the tokenizer" if folder.exists() else "there is no such folder, and as a name of the hub its tokenizer"
+        raise Error(f"{name}: {what} cannot be read: {said[0] if said else type(error).__name__}") from None
     if not tokenizer.is_fast:
         raise Error(f"{name}: the tokenizer has no tokenizer.json, which tells where in the text each token is")
     # Rows are cut here, by --max-length.

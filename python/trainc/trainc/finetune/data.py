@@ -12,6 +12,7 @@ from ..data import prepare as preparation
 from ..data.keys import ROWS
 from ..data import formats, packing, rows, shards, tasks, templates, tokenizers
 from ..errors import Error
+from ..settings import SettingError
 
 #: Bytes of files whose rows are kept in the cache as tokens.
 _CACHED = 1 << 30
@@ -48,6 +49,7 @@ def prepare(run, settings, tokenizer, tell, decided=lambda index: None):
             index = _read(pathlib.Path(paths[0]), settings, tokenizer.real())
             path = pathlib.Path(paths[0]).resolve()
             if part == "train":
+                _check_said(path, settings, index, rows_follow=settings.eval and not is_folder(settings.eval))
                 decided(index)
         else:
             path = run.data / part
@@ -93,6 +95,25 @@ def _tokenize(paths, settings, output, tokenizer, tell, decided):
 
 def _kinds(columns):
     return {name: (column["dtype"], column["ragged"]) for name, column in columns.items()}
+
+
+#: What rows are when they are tokens, beside their kind.
+_OF_TOKENS = (
+    "format", "columns", "train-on", "assistant-start", "assistant-end", "max-length", "max-target-length", "overlong", "bad-rows", "eos",
+    "pack", "mask-probability", "mask-copies", "source-prefix",
+)  # fmt: skip
+
+
+def _check_said(path, settings, index, rows_follow):
+    """Nothing was said of the training rows that they are not. rows_follow: held-out rows are made by the other settings."""
+    made = {"max-length": index["max_length"], "pack": bool(index.get("packed"))}
+    for key in ROWS:
+        value, there = settings.said.get(key.name), made.get(key.name, key.default)
+        if key.name in (made if rows_follow else _OF_TOKENS) and value is not None and value != there:
+            raise SettingError(
+                f"--{key.name}: the rows of {path} are tokens already ({'packed, ' if made['pack'] else ''}at most {made['max-length']} each), "
+                f"it changes nothing of them: `trainc data` with --{key.name} writes others"
+            )
 
 
 def _read(path, settings, tokenizer):

@@ -88,6 +88,8 @@ class Run:
                 if not self.config.exists() else
                 f"{self.path}: the run was ended before training began: start it again, without --resume"
             ) from None  # fmt: skip
+        except ValueError as error:
+            raise Error(f"{self._facts}: damaged: no JSON: {error}; trainc finetune --config {self.config} -o NEW repeats the run") from None
         if facts["run"] == str(self.path):
             return facts
         # The folder was moved.

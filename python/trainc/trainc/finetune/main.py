@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 
+from .. import compiler
 from ..data import tokenizers
 from ..errors import Error
 from ..settings import SettingError, command_parser
@@ -52,7 +53,10 @@ def main(arguments):
     if said.resume:
         given = [a for a in arguments if a not in ("--resume", said.resume) and not a.startswith("--resume=")]
         if given:
-            raise SettingError(f"--resume goes on with the settings of the run: '{given[0]}' says nothing to it")
+            raise SettingError(
+                f"--resume goes on with the settings of the run: '{given[0]}' says nothing to it; "
+                f"trainc finetune --config {said.resume}/config.yaml {given[0]} ... -o NEW begins another run"
+            )
         return resume(Run(said.resume))
     if said.folder is not None:
         said.model = said.folder
@@ -100,6 +104,8 @@ def rows_and_graph(run, settings, base, tokenizer, exporter):
 
 def start(run, settings, dry):
     begin = time.monotonic()
+    # What the compiler would refuse, before the minutes that rows and graph take.
+    compiler.run(["--check-options", *plan.options_of(settings, (), {})])
     # Rows that are tokenized here may be shorter where nobody says how long, or that none is cut.
     may_cut = settings.memory and settings.max_length is None and settings.overlong != "error" and not any(
         map(data.is_folder, filter(None, (settings.data, settings.eval)))

@@ -44,6 +44,8 @@ def main(arguments):
         ids = tokenizer(said.prompt, add_special_tokens=True)["input_ids"]
         if ids and ids[-1] == tokenizer.eos_token_id and len(ids) > 1:
             ids = ids[:-1]
+    if not ids:
+        raise SettingError("--prompt is empty: there is no token to go on from")
     if said.tokens < 1 or not 0 < said.top_p <= 1 or said.temperature < 0:
         raise SettingError("--tokens is at least 1, --top-p above 0 and at most 1, --temperature at least 0")
     session = _session(run, facts, said)
