@@ -53,7 +53,7 @@ def run(main, arguments):
     except OSError as error:  # of a file
         if error.filename is None:
             raise
-        print(f"trainc: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"trainc: error: {error.filename2 or error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except Exception as error:  # of trainrt, which not every command imports
         runtime = sys.modules.get("trainrt.errors")
