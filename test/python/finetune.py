@@ -122,6 +122,29 @@ def size_of(text):
     return float(re.search(r"memory of a step: ([0-9.]+) kB", text)[1])
 
 
+def ranks():
+    """Two processes, of which each takes half of a step's rows, make the bits of one that takes the halves one after the other."""
+    made = []
+    for name, more in (("alone", ["--micro-batch", 4]), ("together", ["--ranks", 2]), ("shards-of-state", ["--ranks", 2, "--distribute", "zero1"])):
+        at = folder / f"ranks-{name}"
+        run("finetune", *common, "--lora", "r=2", "--clip-norm", 0, "--steps", 2, *more, "-o", at)
+        made.append(trained(at))
+    assert made[0] == made[1] == made[2]
+    target = ["-o", folder / "mistake"]
+    for more, words in (
+        (["--ranks", 3], "--batch-size 8 are the rows of a step, which 3 ranks share out: it is no multiple of 3"),
+        (["--ranks", 2, "--device", 0], "--device is one GPU, and --ranks takes the first of them"),
+        (["--distribute", "zero1"], "--distribute zero1 is for several ranks: --ranks is missing"),
+    ):  # fmt: skip
+        assert words in run("finetune", *common, *more, *target, code=2)[1], more
+    said = run("finetune", *common, "--ranks", 2, "--micro-batch", 3, *target, code=1)[1]
+    assert "micro-batch 3 does not divide the 4 rows of a rank" in said, said
+    few = tiny.write(folder / "few.jsonl", tiny.chats(1, most=2))
+    said = run("finetune", *common[:3], "--data", few, *common[5:], "--ranks", 2, "--overwrite", *target, code=1)[1]
+    assert "2 ranks share out the rows of a step, and there are 1 in all: fewer ranks, or more rows" in said, said
+    shutil.rmtree(folder / "mistake")
+
+
 def small_memories():
     """What is computed again, and rows that are cut; what cannot be is an error with the least."""
     dry = [*common, "--dry-run", "--memory", "330kB"]
@@ -309,7 +332,7 @@ def documented():
         shutil.copy(path, at)
     os.chdir(at)
     commands_of_page = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
-    assert len(commands_of_page) == 7
+    assert len(commands_of_page) == 8
     for line in commands_of_page:
         words = shlex.split(line.replace("r=16", "r=4"), comments=True)  # the model is narrow
         assert words.pop(0) == "trainc", line
@@ -402,6 +425,6 @@ def exporter():
     assert not kept.exists()
 
 
-for check in (adapters, cached, exporter, resumed, whole_model, small_memories, offload, mistakes, dispatcher, documented):
+for check in (adapters, cached, exporter, resumed, whole_model, small_memories, ranks, offload, mistakes, dispatcher, documented):
     check()
     print(check.__name__, flush=True)

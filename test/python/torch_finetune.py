@@ -48,6 +48,7 @@ def bert(name, cls=transformers.BertForMaskedLM):
     return path
 
 
+@functools.cache
 def llama(name="llama", **more):
     path = tiny.tokenizer(folder / name)
     config = transformers.LlamaConfig(
@@ -135,7 +136,7 @@ def tasks():
     cases = [
         ("causal-lm", llama(), True), ("causal-lm", llama("tied", tie_word_embeddings=True), False),
         ("sequence-classification", bert("bert"), True), ("sequence-classification", bert("body", transformers.BertModel), False),
-        ("sequence-classification", folder / "llama", True),
+        ("sequence-classification", llama(), True),
         ("token-classification", folder / "bert", True), ("masked-lm", folder / "bert", False), ("seq2seq", t5(), True),
         ("seq2seq", folder / "t5", False), ("causal-lm", neox(), True), ("sequence-classification", roberta(), True),
     ]  # fmt: skip
@@ -258,7 +259,7 @@ def preferences_as_trl():
     from trl.experimental.cpo import CPOTrainer
     from trl.experimental.orpo import ORPOTrainer
 
-    load = lambda cls: cls.from_pretrained(folder / "llama", attn_implementation="eager").train()
+    load = lambda cls: cls.from_pretrained(llama(), attn_implementation="eager").train()
     model = load(transformers.AutoModelForCausalLM)
     generator = torch.Generator().manual_seed(3)
     rows, length = 6, 14
@@ -299,7 +300,7 @@ def preferences_as_trl():
         module = model
         if name == "reward":
             module = transformers.AutoModelForSequenceClassification.from_pretrained(
-                folder / "llama", attn_implementation="eager", num_labels=1, pad_token_id=0
+                llama(), attn_implementation="eager", num_labels=1, pad_token_id=0
             ).train()
         expected = loss_of_trl(module)
         expected_gradient = torch.autograd.grad(expected, list(module.parameters()))
@@ -313,8 +314,8 @@ def preferences_as_trl():
         exported.add(name)
         # The exported graph, by trainc.
         path = folder / f"{name}.onnx"
-        pretrained.export(folder / "llama", path, loss=name, loss_options=options, absent=True)
-        session = trainc.compile(path, weights=folder / "llama", lr=0.0, optimizer="sgd", target="cpu")
+        pretrained.export(llama(), path, loss=name, loss_options=options, absent=True)
+        session = trainc.compile(path, weights=llama(), lr=0.0, optimizer="sgd", target="cpu")
         inputs = [i.name for i in onnx.load(path, load_external_data=False).graph.input]
         compiled = session.gradients({n: t.contiguous() for n, t in zip(inputs, [*tensors, *extra])})
         error = max(
@@ -333,7 +334,7 @@ def orpo_steps():
 
     path = tiny.tokenizer(folder / "plain", template=None)
     torch.manual_seed(5)
-    config = transformers.AutoConfig.from_pretrained(folder / "llama")
+    config = transformers.AutoConfig.from_pretrained(llama())
     transformers.LlamaForCausalLM(config).save_pretrained(path)
     drawn = random.Random(9)
     word = lambda: " ".join(drawn.choice("cat dog red green runs eats".split()) for _ in range(drawn.randint(1, 9)))
@@ -374,7 +375,7 @@ def preference_runs():
     for loss in ("orpo", "simpo", "dpo", "kto", "reward"):
         rows = judged if loss == "kto" else pairs
         out = folder / f"run-{loss}"
-        run("finetune", folder / "llama", "--data", rows, "--eval", rows, "--loss", loss, "--lora", "r=4", "--epochs", 4, "--lr", 0.02,
+        run("finetune", llama(), "--data", rows, "--eval", rows, "--loss", loss, "--lora", "r=4", "--epochs", 4, "--lr", 0.02,
             "--batch-size", 8, "-o", out)  # fmt: skip
         values = [float(line.split(",")[1]) for line in (out / "logs" / "evaluations.csv").read_text().splitlines()[1:]]
         print(loss, values)
@@ -481,11 +482,11 @@ def tables():
     tiny.write(folder / "rows.jsonl", rows)
     hashes = []
     for name in ("rows.jsonl", "rows.parquet", "saved"):
-        run("data", folder / name, "--tokenizer", folder / "llama", "-o", folder / "shards")
+        run("data", folder / name, "--tokenizer", llama(), "-o", folder / "shards")
         hashes.append([shard["hash"] for shard in shards.Folder(folder / "shards").index["shards"]])
     assert hashes[0] == hashes[1] == hashes[2]
     (folder / "bad.parquet").write_bytes(b"PAR1 but no more")
-    assert commands.run(commands.find(["data"]), [str(folder / "bad.parquet"), "--tokenizer", str(folder / "llama"), "-o", str(folder / "shards")]) == 1
+    assert commands.run(commands.find(["data"]), [str(folder / "bad.parquet"), "--tokenizer", str(llama()), "-o", str(folder / "shards")]) == 1
 
 
 chosen = sys.argv[2:]

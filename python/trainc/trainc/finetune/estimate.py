@@ -50,7 +50,8 @@ def describe(facts, package_target, count, tokens, again):
         found = gpu_speed()
         if not found:
             return f"time of a step: {work / 1e12:.2f} T operations; this machine's GPU is not known"
-        speed, name = found[0] * _SHARE, f"{100 * _SHARE:.0f} % of what an {found[1]} makes"
+        many = facts["ranks"]
+        speed, name = found[0] * _SHARE * many, f"{100 * _SHARE:.0f} % of what {f'{many} GPUs make' if many > 1 else f'an {found[1]} makes'}"
     else:
         speed, name = cpu_speed() * _SHARE, f"{100 * _SHARE:.0f} % of the speed of a matmul here"
     seconds = work / speed

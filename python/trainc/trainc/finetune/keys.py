@@ -71,6 +71,10 @@ _MACHINE = (
         shown="the graph's"),
     Key("threads", "whole", "of the CPU", None, least=1, group="Machine", shown="all cores"),
     Key("device", "whole", "which GPU", None, least=0, group="Machine", shown="0"),
+    Key("ranks", "whole", "processes that share out the rows of a step, with a GPU each or a share of the cores (docs/ranks.md)", 1, least=1,
+        group="Machine"),
+    Key("distribute", "choice", "what each of several ranks holds: all, or a part of the optimizer's state, or of gradients, too", "data",
+        ("data", "zero1", "zero2"), group="Machine"),
 )  # fmt: skip
 
 _OUTPUT = (

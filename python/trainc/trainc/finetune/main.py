@@ -78,7 +78,13 @@ def main(arguments):
 
 
 def check_together(settings):
-    """What compares evaluations needs some, which is known before anything is made."""
+    """What compares evaluations needs some, which is known before anything is made; and ranks have rows and GPUs each."""
+    if settings.batch_size % settings.ranks:
+        raise SettingError(f"--batch-size {settings.batch_size} are the rows of a step, which {settings.ranks} ranks share out: it is no multiple of {settings.ranks}")
+    if settings.ranks > 1 and settings.device is not None:
+        raise SettingError("--device is one GPU, and --ranks takes the first of them: CUDA_VISIBLE_DEVICES says which these are")
+    if settings.ranks == 1 and settings.said.get("distribute", "data") != "data":
+        raise SettingError(f"--distribute {settings.distribute} is for several ranks: --ranks is missing")
     for name in ("keep-best", "patience", "metric", "eval-every"):
         if getattr(settings, name.replace("-", "_")) is not None and not settings.eval:
             raise SettingError(f"--{name} goes by evaluations of held-out rows: --eval is missing")
@@ -144,7 +150,7 @@ def start(run, settings, dry):
         "base": str(base), "weights": str(weights) if weights else None, "task": settings.task, "loss": settings.loss,
         "lora": bool(settings.lora), "fresh": graph.facts["fresh"], "label_names": train.get("label_names"),
         "tokenizer": settings.tokenizer or str(base), "steps": steps, "micro_batch": chosen.micro_batch,
-        "accumulate": chosen.accumulate, "memory": chosen.memory,
+        "accumulate": chosen.accumulate, "memory": chosen.memory, "ranks": settings.ranks,
     }  # fmt: skip
     facts["chat"] = bool(tokenizer.chat_template) and data.has_chat(settings)
     facts["chat_template"] = tokenizer.chat_template if settings.chat_template else None
@@ -185,8 +191,11 @@ def _not_more_than(rows, settings):
     """The settings with a batch of at most so many rows."""
     if rows >= settings.batch_size:
         return settings
-    tell(f"batch-size is {rows}: there are no more rows")
-    return settings.with_(batch_size=rows)
+    if rows < settings.ranks:
+        raise Error(f"{settings.ranks} ranks share out the rows of a step, and there are {rows} in all: fewer ranks, or more rows")
+    fewer = rows // settings.ranks * settings.ranks
+    tell(f"batch-size is {fewer}: there are no more rows")
+    return settings.with_(batch_size=fewer)
 
 
 def describe(settings, train, graph, chosen, steps, base):
@@ -195,10 +204,12 @@ def describe(settings, train, graph, chosen, steps, base):
     kind = f", base as {settings.quantize}" if settings.quantize else ""
     yield f"model     {base}: {how} trained{kind}, learning rate {_rate(settings)}"
     yield f"data      {train['rows']:,} rows, at most {chosen.length} tokens" + (", packed" if train.get("packed") else "")
-    accumulated = f" = {chosen.micro_batch} at once x {chosen.accumulate}" if chosen.accumulate > 1 else ""
+    parts = [f"{chosen.micro_batch} at once"] + [str(chosen.accumulate)] * (chosen.accumulate > 1) + [f"{settings.ranks} ranks"] * (settings.ranks > 1)
+    accumulated = " = " + " x ".join(parts) if len(parts) > 1 else ""
     yield f"step      {settings.batch_size} rows{accumulated}; {steps} steps"
     budget = f" of {settings.memory}" if settings.memory else ""
-    yield f"memory    {size_text(chosen.memory)}{budget}" + ("" if chosen.recomputes else "; nothing is computed again")
+    each = " on each rank" if settings.ranks > 1 else ""
+    yield f"memory    {size_text(chosen.memory)}{budget}{each}" + ("" if chosen.recomputes else "; nothing is computed again")
     for line in chosen.why:
         yield f"          {line}"
 
@@ -225,8 +236,10 @@ def train_arguments(run, settings, facts, parts):
     arguments += ["--batch-size", facts["micro_batch"]]
     if facts["accumulate"] > 1:
         arguments += ["--accumulate", facts["accumulate"]]
-        if settings.accumulate_by:
-            arguments += ["--accumulate-by", settings.accumulate_by]
+    if settings.ranks > 1:
+        arguments += ["--gpus" if plan.target(run.package).startswith("cuda") else "--ranks", settings.ranks]
+    if settings.accumulate_by and facts["accumulate"] * settings.ranks > 1:
+        arguments += ["--accumulate-by", settings.accumulate_by]
     arguments += ["--steps", settings.steps] if settings.steps else ["--epochs", settings.epochs]
     arguments += ["--seed", settings.seed]
     arguments += ["--shuffle"] if settings.shuffle else []

@@ -77,9 +77,16 @@ def options_of(settings, fresh, lengths):
         found += ["--dim", f"{name}=1..{most}"]
     if settings.offload:
         found.append("--offload" if settings.offload == "all" else f"--offload={settings.offload}")
+    if settings.ranks > 1:
+        found += ["--distribute", settings.distribute]
     for text in settings.compiler_options or ():
         found += shlex.split(text)
     return found
+
+
+def rows_of_rank(settings):
+    """Of a step."""
+    return settings.batch_size // settings.ranks
 
 
 def learning_rate(settings):
@@ -97,7 +104,7 @@ def make(run, settings, fresh, lengths, tell):
     """The run's package, compiled or from the cache; returns the Plan. NoRoom: nothing fits into --memory."""
     if settings.graph:  # whose weights may be anywhere
         return _make(run, settings, fresh, lengths, tell)
-    said = [getattr(settings, name) for name in ("batch_size", "micro_batch", "memory", "recompute", "offload", "threads")]
+    said = [getattr(settings, name) for name in ("batch_size", "micro_batch", "memory", "recompute", "offload", "threads", "ranks")]
     key = cache.key(
         "plan", cache.hash_file(run.graph), options_of(settings, fresh, lengths), lengths, said, target_of(settings),
         compiler.version(), compiler.machine(), cache.hash_file(__file__),
@@ -117,9 +124,10 @@ def make(run, settings, fresh, lengths, tell):
 
 
 def _make(run, settings, fresh, lengths, tell):
-    rows = settings.batch_size
+    rows = rows_of_rank(settings)
     if settings.micro_batch and rows % settings.micro_batch:
-        raise Error(f"micro-batch {settings.micro_batch} does not divide batch-size {rows}")
+        whole = f"batch-size {rows}" if settings.ranks == 1 else f"the {rows} rows of a rank"
+        raise Error(f"micro-batch {settings.micro_batch} does not divide {whole}")
     if settings.memory and settings.recompute:
         raise Error("--memory chooses what is computed again: --recompute says nothing beside it")
     trial = _Trial(run, settings, options_of(settings, fresh, lengths), lengths, tell)
@@ -188,7 +196,7 @@ class _Trial:
 
     def fitted(self):
         """Of --memory: rows at once, and what is computed again."""
-        rows = self.settings.batch_size
+        rows = rows_of_rank(self.settings)
         if self.settings.micro_batch or rows == 1:
             return self.within(self.settings.micro_batch or rows)
         # With accumulators, as several micro-batches need them.
@@ -220,7 +228,7 @@ class _Trial:
 
     def compiled(self, micro, memory, log=None):
         """The package of `micro` rows at once; `memory`: options of the compiler. `log`: of the compiler that chose them."""
-        accumulate = self.settings.batch_size // micro
+        accumulate = rows_of_rank(self.settings) // micro
         options = [*self.common, *self._rows(micro), *memory]
         if accumulate > 1:
             options += ["--accumulate", accumulate]
@@ -228,7 +236,7 @@ class _Trial:
         count, slower = (int(found[2]), float(found[3])) if found else (0, 0.0)
         values = "1 value is" if count == 1 else f"{count} values are"
         why = (f"{values} computed again, in {slower:g} % more time: without it a step takes {found[1]}",) if count else ()
-        total = predict(self.package, self.lengths, micro, accumulate, self.settings.threads)
+        total = predict(self.package, self.lengths, micro, accumulate, self.settings)
         return Plan(micro, accumulate, max(self.lengths.values(), default=0), total, count > 0 or "--recompute" in memory, slower, why,
                     tuple(map(str, options)))  # fmt: skip
 
@@ -258,17 +266,17 @@ def target_of(settings):
     return "cuda" if gpu_speed() else "cpu"
 
 
-def predict(package, lengths, micro, accumulate, threads):
-    """Bytes of a step of the largest batch, as the runtime plans it."""
+def predict(package, lengths, micro, accumulate, settings):
+    """Bytes of a step of the largest batch on one rank, as the runtime plans it."""
     import trainrt
 
     opened = trainrt.Package(package)
     known = {symbol.name for symbol in opened.symbols}
-    sizes = {name: size for name, size in {**lengths, "batch": micro}.items() if name in known}
+    sizes = {name: size for name, size in {**lengths, "batch": micro, "world": settings.ranks}.items() if name in known}
     for symbol in opened.symbols:
         if symbol.name not in sizes and symbol.input is not None and symbol.max is not None:
             sizes[symbol.name] = symbol.max
-    return opened.memory(sizes, micro_batches=accumulate, threads=threads or 0).total
+    return opened.memory(sizes, micro_batches=accumulate, threads=settings.threads or 0).total
 
 
 def target(package):
