@@ -14,7 +14,7 @@ namespace {
 
 /// To be raised when the text below changes for a model that has not changed: identities of
 /// another version are not compared.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 /// From this opset of ONNX on a node means the same in all that have its form: before, softmax ran
 /// along several axes as one, and Resize placed its samples otherwise.
 constexpr int64_t kStableOpset = 13;
@@ -91,10 +91,31 @@ private:
     }
   }
 
+  /// Zero, where the exporter has written the number into the graph.
+  static bool isZero(Value value) {
+    Attribute known;
+    if (auto initializer = value.getDefiningOp<onnx::InitializerOp>())
+      known = initializer.getValueAttr();
+    else if (auto node = value.getDefiningOp<onnx::NodeOp>(); node && node.getOpType() == "Constant")
+      known = node.getNodeAttributes().get("value");
+    auto dense = dyn_cast_or_null<DenseFPElementsAttr>(known);
+    return dense && dense.isSplat() && dense.getSplatValue<APFloat>().isZero();
+  }
+  /// Whether a node's first result is its first input: exporters write some of these, or none.
+  static bool passesOn(onnx::NodeOp node) {
+    if (!node.getDomain().empty() || node.getInputs().empty())
+      return false;
+    return node.getOpType() == "Identity" ||
+           (node.getOpType() == "Dropout" && node.getInputs().size() > 1 &&
+            isZero(node.getInputs()[1]));
+  }
+
   void addNode(onnx::NodeOp node) {
     uint64_t hash = hashOf([&](HashStream &out) { print(node, out); });
     for (auto [i, output] : llvm::enumerate(node.getOutputs()))
       hashes[output] = hashOf([&, i = i](HashStream &out) { out << hash << '.' << i; });
+    if (passesOn(node))
+      hashes[node.getOutputs().front()] = hashes.lookup(node.getInputs().front());
   }
 
   void print(onnx::NodeOp node, HashStream &out) {

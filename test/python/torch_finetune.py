@@ -12,8 +12,10 @@ import functools
 import inspect
 import pathlib
 import random
+import re
 import sys
 import types
+from unittest import mock
 
 import numpy as np
 import peft
@@ -21,7 +23,7 @@ import tiny
 import torch
 import trainc.errors
 import transformers
-from trainc import commands, preferences, pretrained
+from trainc import commands, compiler, decomposition, preferences, pretrained
 from trainc.data import shards
 
 folder = pathlib.Path(sys.argv[1]).resolve()
@@ -193,6 +195,31 @@ def packed():
         one, two = (last_loss(folder / f"{model.name}--{name}pack") for name in ("", "no-"))
         print(f"{model.name}: packed {one:.7f}, unpacked {two:.7f}")
         assert abs(one - two) < 1e-6 * two
+
+
+def graph_of(path):
+    """The passes' graph of an export, without what names and places in files make of it."""
+    ir = folder / "ir"
+    compiler.run([path, "--target", "cpu", "--stop-after", "graph", "--save-ir", ir])
+    lines = [line for line in (ir / "3-graph.mlir").read_text().splitlines() if not line.startswith(("#", "module"))]
+    return [re.sub(r"loc\(.*\)|#train\.weight<[^>]*>|node = -?[0-9]+ : i64", "", line).strip() for line in lines]
+
+
+def decomposed():
+    """What is decomposed without tracing the program again is the same graph."""
+    plain, is_plain = [], decomposition._is_plain
+    for model, task, packed in (
+        (llama(), "causal-lm", True), (windowed("gemma3_text"), "causal-lm", False), (t5(), "seq2seq", False), (bert("masked"), "masked-lm", False),
+    ):  # fmt: skip
+        graphs = []
+        for shortcut in (decomposition.without_retracing, contextlib.nullcontext):
+            with mock.patch.object(pretrained, "without_retracing", shortcut), mock.patch.object(
+                decomposition, "_is_plain", lambda *args: plain.append(is_plain(*args)) or plain[-1]
+            ):
+                pretrained.export(model, folder / "graph.onnx", task=task, packed=packed, absent=True)
+            graphs.append(graph_of(folder / "graph.onnx"))
+        assert graphs[0] == graphs[1], model
+    assert plain == [True, True, False, True], plain  # T5 changes some of its tensors in place
 
 
 def not_packed():
@@ -490,7 +517,7 @@ def tables():
 
 
 chosen = sys.argv[2:]
-for check in (tasks, encoders, packed, not_packed, preferences_as_trl, orpo_steps, preference_runs, curve_as_peft, tables):
+for check in (tasks, encoders, packed, decomposed, not_packed, preferences_as_trl, orpo_steps, preference_runs, curve_as_peft, tables):
     if not chosen or check.__name__ in chosen:
         check()
         print(check.__name__, flush=True)

@@ -24,6 +24,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from .decomposition import without_retracing
 from .errors import ExportError
 from .exporting import strip
 
@@ -194,7 +195,7 @@ def uncollected():
 
 def trace(wrapper, batch, opset=20):
     """The graph of a wrapper of a model, as onnx_ir.Model."""
-    with warnings.catch_warnings(), uncollected():
+    with warnings.catch_warnings(), uncollected(), without_retracing():
         warnings.simplefilter("ignore")  # of the training mode, and of sizes that share a name
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # of packages that are not installed
         try:
