@@ -96,7 +96,8 @@ private:
     Attribute known;
     if (auto initializer = value.getDefiningOp<onnx::InitializerOp>())
       known = initializer.getValueAttr();
-    else if (auto node = value.getDefiningOp<onnx::NodeOp>(); node && node.getOpType() == "Constant")
+    else if (auto node = value.getDefiningOp<onnx::NodeOp>();
+             node && node.getOpType() == "Constant")
       known = node.getNodeAttributes().get("value");
     auto dense = dyn_cast_or_null<DenseFPElementsAttr>(known);
     return dense && dense.isSplat() && dense.getSplatValue<APFloat>().isZero();
