@@ -12,6 +12,7 @@
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/Offload/Offload.h"
+#include "lib/Schedule/OverlapExchanges/OverlapExchanges.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
@@ -91,6 +92,7 @@ void trainc::registerAllPasses() {
   registerLegalizePasses();
   registerMixedPrecisionPasses();
   registerOffloadPasses();
+  registerOverlapExchangesPasses();
   registerPhasesPasses();
   registerPipelines();
   registerRaiseAttentionPasses();

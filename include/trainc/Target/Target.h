@@ -110,6 +110,8 @@ struct TargetTraits {
   bool collectives = false;
   /// Whether they share optimizer state and gradients, too.
   bool shards = false;
+  /// Whether what they exchange goes on beside the commands behind it.
+  bool exchangesBeside = false;
 };
 
 /// What kernels are made for, and with.

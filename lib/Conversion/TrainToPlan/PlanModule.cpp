@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conversion first, then launches are grouped where the target has a form for it.
+// Conversion first, then launches are grouped, and exchanges begin early, where the target has a
+// form for it.
 
 #include "trainc/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+#include "lib/Schedule/OverlapExchanges/OverlapExchanges.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -28,7 +30,10 @@ LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codege
       options.onGroup(kernel, group);
     return group;
   };
-  for (auto function : module.getOps<plan::FunctionOp>())
+  for (auto function : module.getOps<plan::FunctionOp>()) {
     groupLaunches(function, grouped);
+    if (options.exchangesBeside)
+      overlapExchanges(function);
+  }
   return success();
 }

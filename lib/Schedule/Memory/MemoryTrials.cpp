@@ -50,6 +50,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   buildSchedulePipeline(pm, options.schedule);
   PlanModuleOptions planning;
   planning.tf32 = options.precision == Precision::TF32;
+  planning.exchangesBeside = options.target->traits.exchangesBeside;
   if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
   schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, *options.target,

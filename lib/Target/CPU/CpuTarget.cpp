@@ -32,6 +32,7 @@ static constexpr TargetTraits kTraits{
     .link = kLink,
     .collectives = true,
     .shards = true,
+    .exchangesBeside = true,
 };
 
 namespace {

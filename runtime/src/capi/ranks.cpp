@@ -43,6 +43,8 @@ public:
                        result);
   }
 
+  bool exchangesBeside() const override { return false; }
+
   void abort(const Status &why) override {
     if (caller.abort)
       caller.abort(caller.user, why.message().c_str());

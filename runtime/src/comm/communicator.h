@@ -58,6 +58,8 @@ public:
   virtual Status connect() { return {}; }
   /// Whether the ranks are threads of one process, which see each other's memory.
   virtual bool sharesMemory() const { return false; }
+  /// Whether another thread than the one that computes may exchange; one at a time does.
+  virtual bool exchangesBeside() const { return true; }
   /// Whether sums may be those of a library of the device's vendor, not in the order of ranks.
   virtual bool wantsVendorSums() const { return false; }
   /// How long what ranks do together may take.

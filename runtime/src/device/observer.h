@@ -24,6 +24,9 @@ public:
   virtual bool reads() const = 0;
   /// Before the first command; the inputs are there. An error ends the run.
   virtual Status begin(const ExecutionPlan &plan, const Read &read) { return {}; }
+  /// Of an exchange that runs beside other steps: how long these waited for it. Before `ran` tells
+  /// of it.
+  virtual void waited(double seconds) {}
   /// Step `index` of the plan ran from `start` on, in seconds since the first one began.
   virtual Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
                      const Read &read) = 0;

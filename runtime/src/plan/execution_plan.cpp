@@ -3,6 +3,7 @@
 
 #include "plan/execution_plan.h"
 #include "format/memory/arena_plan.h"
+#include "plan/exchange_waits.h"
 #include "plan/overlap.h"
 
 #include <algorithm>
@@ -32,6 +33,7 @@ public:
     TRAINRT_TRY(planBuffers());
     for (size_t i = 0; i < function.commands.size(); ++i)
       TRAINRT_TRY(addStep(i));
+    plan.exchangeWaits = findExchangeWaits(plan);
     return {};
   }
 

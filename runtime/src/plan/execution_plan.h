@@ -50,6 +50,8 @@ struct ExecutionPlan {
   std::vector<Output> outputs;
   /// Of CUDA: by command, whether it belongs on the second lane (plan/overlap.h).
   std::vector<bool> aside;
+  /// By step (plan/exchange_waits.h); empty where ranks do nothing together.
+  std::vector<uint32_t> exchangeWaits;
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
   int64_t hostBytes = 0; ///< pinned, beside a GPU
   /// A thread.

@@ -4,6 +4,7 @@
 #define TRAINRT_DEVICE_CPU_EXECUTOR_H
 
 #include "comm/communicator.h"
+#include "device/cpu/exchange_lane.h"
 #include "device/memory.h"
 #include "device/observer.h"
 #include "device/thread_pool.h"
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 
 namespace trainrt {
 
@@ -56,6 +58,8 @@ public:
   }
 
 private:
+  class Beside;
+  bool runsBeside(const ExecutionPlan &plan, const Run &run);
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                Reports &reports);
 
@@ -64,6 +68,8 @@ private:
   int64_t scratchStride = 0;
   std::vector<void *> arguments;
   std::vector<unsigned char> staging; ///< of what ranks exchange
+  /// Made for the first plan that has exchanges beside the other commands.
+  std::unique_ptr<ExchangeLane> lane;
 };
 
 } // namespace trainrt
