@@ -78,9 +78,6 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
 /// An exchange of less costs its latency alone, and saves next to nothing.
 static constexpr int64_t kShardFrom = 64 * 1024;
 
-/// Bytes of gradients that travel together.
-static constexpr int64_t kBucket = int64_t(32) << 20;
-
 /// In the order of Distribution.
 static constexpr StringLiteral kDistributions[] = {"", "data", "zero1", "zero2"};
 
@@ -127,7 +124,9 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
       attach.shardFrom = kShardFrom;
     pm.addPass(createAttachOptimizerPass(attach));
     if (options.distribution != Distribution::None)
-      pm.addPass(createDistributePass({kBucket, options.distribution >= Distribution::Zero2}));
+      pm.addPass(createDistributePass(
+          {options.bucket, options.distribution >= Distribution::Zero2,
+           options.exchangesBeside && options.distribution < Distribution::Zero2}));
   }
   FormStepsPassOptions form;
   // f16 only: bf16 has the range of f32.

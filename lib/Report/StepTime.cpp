@@ -20,10 +20,12 @@ std::optional<StepTime> trainc::estimateStepTime(const MemoryReport &report) {
     if (failed(seconds))
       return std::nullopt;
     const double runs = function.name() == "micro" ? double(report.accumulate) : 1;
+    const double exchanged = seconds->withLast ? 1 : runs;
     time.computing += runs * seconds->computing;
-    time.exchanging += runs * seconds->exchanging;
-    time.sent += runs * seconds->sent;
-    time.exchanges += int64_t(runs) * seconds->exchanges;
+    time.exchanging += exchanged * seconds->exchanging;
+    time.hidden += exchanged * seconds->hidden;
+    time.sent += exchanged * seconds->sent;
+    time.exchanges += int64_t(exchanged) * seconds->exchanges;
   }
   return time;
 }
@@ -50,16 +52,34 @@ FailureOr<FunctionMemory::Seconds> FunctionMemory::estimate(const Sizes &sizes,
   if (failed(seconds))
     return failure();
   Seconds sum;
+  // When commands, and exchanges one behind the other, are done; of what exchanges touch.
+  double now = 0, linkFree = 0;
+  DenseMap<Value, double> busy;
   for (auto [command, duration] : llvm::zip_equal(lifetimes.commands, *seconds)) {
     sum.computing += duration;
+    double begin = now;
+    for (Value operand : command->getOperands())
+      begin = std::max(begin, busy.lookup(operand));
     const plan::CommandCost cost = cast<plan::PlanCommandOpInterface>(command).getCommandCost(
         [&](DimAttr dim) { return double(dim.evaluate(sizes).value_or(0)); });
-    if (!cost.sent)
+    if (!cost.sent) {
+      now = begin + duration;
       continue;
+    }
     ++sum.exchanges;
     sum.sent += *cost.sent;
     // A rank that is alone waits for no link.
-    sum.exchanging += *cost.sent > 0 ? link.seconds(*cost.sent) : 0;
+    const double exchange = *cost.sent > 0 ? link.seconds(*cost.sent) : 0;
+    sum.exchanging += exchange;
+    linkFree = std::max(now, linkFree) + exchange;
+    if (!target->traits.exchangesBeside)
+      now = linkFree;
+    for (Value operand : command->getOperands())
+      busy[operand] = linkFree;
+    sum.withLast = llvm::all_of(command->getOperands(), [](Value operand) {
+      return operand.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::gradient;
+    });
   }
+  sum.hidden = std::max(0.0, sum.computing + sum.exchanging - std::max(now, linkFree));
   return sum;
 }

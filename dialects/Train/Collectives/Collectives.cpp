@@ -14,6 +14,19 @@ DimAttr trainc::train::getWorld(MLIRContext *context) {
   return DimAttr::symbol(context, kWorldSymbol);
 }
 
+Value trainc::train::getSumOverRanks(Value value) {
+  if (!value.hasOneUse())
+    return {};
+  OpOperand &use = *value.use_begin();
+  auto sum = dyn_cast<AllReduceOp>(use.getOwner());
+  return sum ? sum.getResults()[use.getOperandNumber()] : Value();
+}
+
+Value trainc::train::getSummedOverRanks(Value value) {
+  auto sum = value.getDefiningOp<AllReduceOp>();
+  return sum ? sum.getTensors()[cast<OpResult>(value).getResultNumber()] : Value();
+}
+
 AxisMap trainc::train::detail::collectiveAxisMap(Operation *op) {
   AxisMap map;
   for (Value operand : op->getOperands())

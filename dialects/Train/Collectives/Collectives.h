@@ -20,6 +20,14 @@ class CollectiveCall : public mlir::OpTrait::TraitBase<Op, CollectiveCall> {};
 /// On a function (unit): ranks may run another one at the same time that has it, so that all have
 /// the same collectives, in the order of the program.
 inline constexpr llvm::StringLiteral kInStepAttr = "train.in_step";
+/// On @exchange (unit): it takes accumulators and makes sums in their place, with the last
+/// micro-batch of a step.
+inline constexpr llvm::StringLiteral kWithLastAttr = "train.with_last";
+
+/// What ranks add up to `value` in its place, if all that is done with it is that; else null.
+mlir::Value getSumOverRanks(mlir::Value value);
+/// What `value` is the sum over all ranks of, in its place; null: it is none.
+mlir::Value getSummedOverRanks(mlir::Value value);
 } // namespace trainc::train
 
 #define GET_OP_CLASSES

@@ -98,6 +98,9 @@ struct GraphOptions {
   std::optional<LoraOptions> lora;
   std::optional<QuantizeOptions> quantize;
   Distribution distribution = Distribution::None;
+  /// Bytes of gradients that travel together, and whether they do beside the computation.
+  int64_t bucket = int64_t(32) << 20;
+  bool exchangesBeside = false;
 };
 
 /// `--offload`: activations wait on the host where that costs no time.

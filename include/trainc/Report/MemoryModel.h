@@ -29,11 +29,15 @@ public:
   };
   /// Fails where a size has no value, or is too large for a number.
   mlir::FailureOr<Numbers> evaluate(const Sizes &sizes) const;
-  /// What it takes by the model of the target, one command behind the other.
+  /// What it takes by the model of the target, one command behind the other, and exchanges beside
+  /// them where the target's are.
   struct Seconds {
     double computing = 0, exchanging = 0;
     double sent = 0; ///< bytes that a rank sends to others
     int64_t exchanges = 0;
+    double hidden = 0; ///< of `exchanging`, behind `computing`
+    /// The exchanges are those of a step, whatever the number of its micro-batches.
+    bool withLast = false;
   };
   mlir::FailureOr<Seconds> estimate(const Sizes &sizes, const LinkSpeed &link) const;
   /// Only how large the arena is.

@@ -11,8 +11,7 @@ namespace trainc {
 struct StepTime {
   /// Seconds of what a rank computes, and of what ranks exchange.
   double computing = 0, exchanging = 0;
-  /// Seconds of the exchange that computation hides. None so far: gradients leave behind the last
-  /// of them.
+  /// Seconds of the exchange that computation hides.
   double hidden = 0;
   /// Bytes that a rank sends to others, in so many exchanges.
   double sent = 0;

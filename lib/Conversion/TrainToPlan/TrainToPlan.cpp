@@ -4,6 +4,7 @@
 
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "dialects/Plan/CallEmitter.h"
+#include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/RowMoves.h"
 #include "mlir/IR/Matchers.h"
 #include "trainc/Analysis/StridedViews.h"
@@ -268,6 +269,12 @@ private:
                       Value value) {
     // Anything that reads the old value behind the kernel would see the new one.
     auto updated = updates.find(value);
+    if (updated == updates.end()) {
+      // What becomes the new value in its place; a reshape has the same elements.
+      Operation *user = value.hasOneUse() ? *value.user_begin() : nullptr;
+      updated = updates.find(
+          train::getSumOverRanks(user && isReshape(user) ? user->getResult(0) : value));
+    }
     if (updated == updates.end())
       return {};
     for (Value target : updated->second) {
@@ -382,7 +389,12 @@ private:
         argument(argumentOfFunction.getArgNumber(), kRoleAttr) == "gradient" &&
         lastReader(operand) == op;
     Place place = places[operand];
-    if (wanted.contains(result) || !(isAccumulator || isFree(operand, op)) ||
+    // As updateInPlace has it.
+    auto updated = updates.find(result);
+    const bool isThere = updated != updates.end() && llvm::any_of(updated->second, [&](Value to) {
+                           return places[to].buffer == place.buffer;
+                         });
+    if (wanted.contains(result) || !(isAccumulator || isThere || isFree(operand, op)) ||
         !isContiguous(place.layout, operand.getType())) {
       place = {newBuffer(result), contiguousLayout(result.getType())};
       plan::CopyOp::create(builder, op->getLoc(), places[operand].buffer, place.buffer,

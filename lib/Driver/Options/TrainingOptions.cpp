@@ -92,6 +92,13 @@ void TrainingOptions::read() {
     throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
   if (!distribution.empty()) {
     options.graph.distribution = *parseDistribution(distribution);
+    const TargetTraits &traits = options.target->traits;
+    // So many latencies that one more is next to nothing; more would begin later. Where nothing is
+    // beside it there is nothing to begin early for.
+    constexpr double latencies = 8;
+    options.graph.exchangesBeside = traits.exchangesBeside;
+    if (traits.exchangesBeside)
+      options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
     if (hasShards(options.graph.distribution) && !options.target->traits.shards)
       throw CLI::ValidationError("--distribute", distribution +
                                                      " is for --target cpu: ranks share "

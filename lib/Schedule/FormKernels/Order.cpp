@@ -116,7 +116,10 @@ public:
         continue;
       Value target = arguments.lookup({text(function.getResultAttr(index, kUpdatesAttr)),
                                        text(function.getResultAttr(index, kNameAttr))});
-      int updater = groups.groupOf(getReshaped(value) ? getReshaped(value) : value);
+      // Of what all ranks sum up in its place, what this rank makes.
+      const Value summed = getSummedOverRanks(value);
+      const Value made = summed ? summed : value;
+      int updater = groups.groupOf(getReshaped(made) ? getReshaped(made) : made);
       if (!target || updater < 0)
         continue;
       // The update writes where the old value is read: all its readers come first.
@@ -132,8 +135,9 @@ public:
       // Sums of a gradient may be in its kernel, too.
       bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
         return llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return user == terminator || getRank(op->getResult(0)) == 0 ||
-                 groups.groupOf(user == value.getDefiningOp() ? op : user) == updater;
+          return user == terminator || user->hasTrait<CollectiveCall>() ||
+                 getRank(op->getResult(0)) == 0 ||
+                 groups.groupOf(user == made.getDefiningOp() ? op : user) == updater;
         });
       });
       if (!onlyUpdates)

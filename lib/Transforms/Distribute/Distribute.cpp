@@ -91,8 +91,12 @@ private:
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient")
         order.push_back(i);
+    // Sums in the place of accumulators, of which none has shards.
+    const bool leavesLast = withLast && llvm::none_of(order, [&](unsigned i) {
+                              return getShard(update, i).has_value();
+                            });
     // What comes last in the forward is ready first in the backward.
-    if (eachMicro)
+    if (eachMicro || leavesLast)
       std::reverse(order.begin(), order.end());
     for (unsigned i : order) {
       BlockArgument like = update.getArgument(i);
@@ -122,8 +126,9 @@ private:
       if (Value sum = sums.lookup(i))
         addResult(step, update, i, sum);
     func::FuncOp exchange = step.finish();
-    if (eachMicro)
-      exchange->setAttr(kInStepAttr, UnitAttr::get(module.getContext()));
+    if (eachMicro || leavesLast)
+      exchange->setAttr(eachMicro ? kInStepAttr : kWithLastAttr,
+                        UnitAttr::get(module.getContext()));
     remark::passed(update.getLoc(),
                    remark::RemarkOpts::name("Exchanged").category("distribute").function("update"))
         << remark::add("{0} bytes of gradients are summed up over all ranks: of {1} parameters, in "

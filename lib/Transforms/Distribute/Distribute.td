@@ -15,7 +15,8 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     Where `@update` has shards (`train.shard`), `@exchange` returns the rank's shards of the sums (`train.reduce_scatter`),
     `@shards` those of the parameters, and `@publish` makes parameters of their shards (`train.all_gather`): `form-steps`
     puts these two around the update. With `each-micro` the gradients of each micro-batch are exchanged as soon as they
-    are there, the last ones of the model first, and only shards of them are accumulated.
+    are there, the last ones of the model first, and only shards of them are accumulated. With `with-last` those without
+    shards are, from the accumulators, as soon as a step's last micro-batch has been added to them (`train.with_last`).
 
     Gradients travel in buckets of one type and of `bucket` bytes at least, but for the last one, in the order of
     `@update`: fewer, longer messages.
@@ -45,6 +46,7 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucket", "bucket", "int64_t", "33554432", "bytes of gradients that travel together">,
     Option<"eachMicro", "each-micro", "bool", "false", "gradients travel behind each micro-batch, not behind all">,
+    Option<"withLast", "with-last", "bool", "false", "gradients without shards travel with the last micro-batch">,
   ];
 }
 

@@ -178,12 +178,13 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
     shards = module.lookupSymbol<func::FuncOp>("shards");
     publish = module.lookupSymbol<func::FuncOp>("publish");
     exchangesMicro = exchange && exchange->hasAttr(kInStepAttr);
+    exchangesLast = exchange && exchange->hasAttr(kWithLastAttr);
     // With micro-batches and no update there is only @micro.
     if (gradients && (update || !micro))
       formStep(module, gradients, update);
     if (gradients && micro)
       formMicro(module, gradients, update);
-    if (exchangesMicro)
+    if (gradients && micro && (exchangesMicro || exchangesLast))
       formAbsent(module, update);
     if (update) {
       if (micro)
@@ -341,6 +342,7 @@ private:
     if (exchangesMicro)
       for (auto &[name, sum] : exchanged(step, byName))
         byName[name] = sum;
+    llvm::StringMap<Value> sums;
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) != "gradient")
         continue;
@@ -353,16 +355,30 @@ private:
       // Summed in the accumulator's type.
       Value sum = tb.add(old, tb.cast(gradient, train::getElementType(old)));
       // What does not fit into f16 is the loss scale's matter.
-      step.update("gradient", name, scale ? guard.select(old, sum) : guard.selectTold(old, sum));
+      sums[name] = scale ? guard.select(old, sum) : guard.selectTold(old, sum);
     }
+    if (exchangesLast)
+      for (auto &[name, sum] : exchanged(step, sums))
+        sums[name] = sum;
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient") {
+        StringRef name = getResultName(gradients, i);
+        step.update("gradient", name, sums.lookup(name));
+      }
     guard.finish();
     markInStep(step.finish());
   }
 
-  /// What a rank runs for a micro-batch that others have and it has not: the exchange of zeros.
+  /// What a rank runs for a micro-batch that others have and it has not: the exchange of zeros, or
+  /// of the accumulators.
   void formAbsent(ModuleOp module, func::FuncOp update) {
     StepBuilder step(module, "absent", update.getLoc());
     addAccumulators(step, update);
+    if (exchangesLast) {
+      for (auto &[name, sum] : exchanged(step, {}))
+        step.update("gradient", name, sum);
+      return markInStep(step.finish());
+    }
     llvm::StringMap<Value> zeros;
     for (BlockArgument argument : exchange.getArguments())
       zeros[getArgName(exchange, argument.getArgNumber())] =
@@ -389,7 +405,7 @@ private:
            });
   }
   void markInStep(func::FuncOp function) const {
-    if (exchangesMicro)
+    if (exchangesMicro || exchangesLast)
       function->setAttr(kInStepAttr, UnitAttr::get(function.getContext()));
   }
 
@@ -420,7 +436,7 @@ private:
       for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
         if (getArgRole(function, i) == "parameter" && !getShard(function, i))
           step.argumentLike(function, i);
-    const bool exchanges = exchange && !exchangesMicro;
+    const bool exchanges = exchange && !exchangesMicro && !exchangesLast;
     if (exchanges)
       step.argumentsLike(exchange, "gradient");
     else
@@ -591,7 +607,7 @@ private:
   /// What ranks exchange before the update, and what makes shards of parameters before it and
   /// parameters of shards behind it; null: nothing.
   func::FuncOp exchange, shards, publish;
-  /// The exchange is part of each micro-batch.
-  bool exchangesMicro = false;
+  /// The exchange is part of each micro-batch, or of the last one of a step.
+  bool exchangesMicro = false, exchangesLast = false;
 };
 } // namespace

@@ -29,7 +29,8 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
 
     `@exchange`, where `distribute` has made it, stands in `@update` between the accumulated gradients and what is done
     with them, or in `@micro` in front of the accumulators (`train.in_step`); then `@absent` exchanges zeros, for a rank that
-    has no such micro-batch. `@shards` and `@publish` stand around the update. `@step` is for one rank: it has an exchange
+    has no such micro-batch. Or it stands in `@micro` behind the accumulators (`train.with_last`): the runtime leaves it out of all
+    micro-batches but a step's last one, and a rank without any exchanges them in `@absent`. `@shards` and `@publish` stand around the update. `@step` is for one rank: it has an exchange
     where there are shards.
 
     Outputs of `@update`, the norm of the gradients, are those of `@step` and `@update`: of gradients that are no

@@ -365,6 +365,8 @@ typedef struct trainrt_command {
   double start_milliseconds; /* since the function began */
   double milliseconds;
   uint64_t bytes, sent_bytes; /* that it must move at least, each once; to other ranks (1.4) */
+  double waited_milliseconds; /* of an exchange of ranks: how long other commands waited for it
+                                 (1.5) */
 } trainrt_command;
 
 /* `command` is valid during the call only. */

@@ -195,6 +195,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         command.milliseconds = record.seconds * 1e3;
         command.bytes = uint64_t(record.bytes);
         command.sent_bytes = uint64_t(record.sent);
+        command.waited_milliseconds = record.waited * 1e3;
         done(user, &command);
       };
     if (given.density)

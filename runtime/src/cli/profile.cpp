@@ -45,15 +45,15 @@ void Profile::add(const trainrt_command &command) {
     entry.sent = command.sent_bytes;
   }
   entry.milliseconds.push_back(command.milliseconds);
+  entry.waited.push_back(command.waited_milliseconds);
   entry.lastStart = command.start_milliseconds;
 }
 
 /// There is one run at least, since an entry is made with it. Of few runs the last one counts, even
 /// if it is warm-up.
-double Profile::Entry::median() const {
-  std::vector<double> values(milliseconds.begin() +
-                                 std::ptrdiff_t(std::min(warmUp, milliseconds.size() - 1)),
-                             milliseconds.end());
+double Profile::Entry::medianOf(const std::vector<double> &runs) {
+  std::vector<double> values(runs.begin() + std::ptrdiff_t(std::min(warmUp, runs.size() - 1)),
+                             runs.end());
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -107,7 +107,7 @@ void Profile::write(const std::string &path) const {
             ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
     for (size_t i = 0; i < entry.nodes.size(); ++i)
       text += (i ? "," : "") + jsonString(entry.nodes[i]);
-    text += "]}\n";
+    text += entry.sent ? "],\"waited_ms\":" + fixed(entry.own(), 6) + "}\n" : "]}\n";
   }
   for (const auto &[name, content] : {std::pair(path, text), {path + ".trace.json", trace()}})
     if (Status status = writeFile(name, content); !status.ok())
@@ -121,7 +121,7 @@ std::string Profile::table() const {
     std::string function, name;
     std::vector<std::string> nodes;
     size_t launches = 0;
-    double ms = 0, bytes = 0, sent = 0;
+    double ms = 0, own = 0, bytes = 0, sent = 0;
   };
   std::map<std::pair<std::string, std::string>, Line> lines;
   std::map<std::string, double> totals;
@@ -135,9 +135,10 @@ std::string Profile::table() const {
     const double ms = entry.median();
     ++line.launches;
     line.ms += ms;
+    line.own += entry.own();
     line.bytes += double(entry.bytes);
     line.sent += double(entry.sent);
-    totals[key.first] += ms;
+    totals[key.first] += entry.own();
   }
   std::vector<const Line *> sorted;
   size_t functionWidth = 10, width = 6;
@@ -163,7 +164,7 @@ std::string Profile::table() const {
       nodes += ", and " + std::to_string(line.nodes.size() - 2) + " more";
     text += cell(line.function, functionWidth, true) + cell(line.name, width + 2, true) +
             cell(std::to_string(line.launches), 5) + cell(fixed(line.ms, 4), 11) +
-            cell(fixed(100 * line.ms / std::max(totals[line.function], 1e-12), 1), 6) +
+            cell(fixed(100 * line.own / std::max(totals[line.function], 1e-12), 1), 6) +
             cell(fixed(line.bytes / 1e6, 2), 11) + cell(fixed(ofCopy(line.bytes, line.ms), 2), 9) +
             "  " + nodes + "\n";
   }
@@ -174,7 +175,8 @@ std::string Profile::table() const {
     if (line->sent > 0)
       text += line->function + ": " + line->name + " sends " + fixed(line->sent / 1e6, 2) +
               " MB to other ranks, " + fixed(line->sent / 1e6 / std::max(line->ms, 1e-12), 2) +
-              " GB/s\n";
+              " GB/s; " + fixed(line->own, 4) + " of its " + fixed(line->ms, 4) +
+              " ms were waited for\n";
   for (const auto &[function, ms] : totals)
     text += "all of " + function + ": " + fixed(ms, 4) + " ms\n";
   return text;

@@ -23,8 +23,8 @@ public:
   void setCopySpeed(double value) { copySpeed = value; }
 
   /// FILE: a JSON object a line for each command, {"function", "command", "name", "ms" (median),
-  /// "runs", "bytes", "sent_bytes", "of_copy", "nodes"}; FILE.trace.json: the last run of each
-  /// function for Chrome's trace viewer. Throws Failure.
+  /// "runs", "bytes", "sent_bytes", "of_copy", "nodes", and of exchanges "waited_ms"};
+  /// FILE.trace.json: the last run of each function for Chrome's trace viewer. Throws Failure.
   void write(const std::string &path) const;
   /// The same for people, summed over commands of one name.
   std::string table() const;
@@ -35,9 +35,13 @@ private:
     std::vector<std::string> nodes;
     uint64_t bytes = 0, sent = 0;
     std::vector<double> milliseconds; ///< of each run
+    std::vector<double> waited;       ///< of each run, for an exchange
     double lastStart = 0;
 
-    double median() const;
+    double median() const { return medianOf(milliseconds); }
+    /// What a function's time has of it.
+    double own() const { return sent ? medianOf(waited) : median(); }
+    static double medianOf(const std::vector<double> &runs);
   };
   using Key = std::pair<std::string, size_t>; ///< function, command
 

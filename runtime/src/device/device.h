@@ -85,6 +85,8 @@ public:
     const Hypers &hypers;
     /// Asked between commands; true stops the run with Cancelled. Empty: never.
     std::function<bool(int64_t done, int64_t total)> stop;
+    /// Collectives are those of one rank.
+    bool alone = false;
     /// Set once something has been changed.
     bool began = false;
     /// `repeat` may come: inputs on the device are copied, as their owner may change them by then.

@@ -26,6 +26,7 @@ struct CommandRecord {
   double start = 0, seconds = 0; ///< since the function began
   int64_t bytes = 0;             ///< that it must move at least
   int64_t sent = 0;              ///< of these, to other ranks
+  double waited = 0;             ///< of an exchange: seconds that other commands waited for it
 };
 
 /// How much memory there is at the beginning or the end of a part of a step.

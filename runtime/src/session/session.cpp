@@ -107,13 +107,13 @@ Status Session::usable() const {
 }
 
 Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
-                        Device::Ticket &ticket, int64_t step) {
+                        Device::Ticket &ticket, int64_t step, bool alone) {
   // Whether a command has run by the time something fails decides on what is left of the
   // parameters.
   began = false;
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
-  Device::Run run{*plan, batch, hypers.all(), {}};
+  Device::Run run{*plan, batch, hypers.all(), {}, alone};
   if (cancellable || progress)
     run.stop = [this, cancellable](int64_t done, int64_t total) {
       if (progress && progress(progressUser, done, total) != 0)
@@ -125,6 +125,7 @@ Status Session::enqueue(const Function &function, const BoundBatch *batch, bool 
   outputs = plan->outputs;
   Status status = device->enqueue(run, ticket);
   began = run.began;
+  exchangeBegan |= began && !alone;
   measure();
   if (status.ok() && step && phases.isWanted())
     phases.tell(step, *plan, memory());
@@ -164,6 +165,7 @@ Status Session::initializeState() {
 Status Session::accumulate(const StepOptions &options, StepResult &result,
                            std::vector<std::pair<double, double>> &losses) {
   TRAINRT_TRY(values.beginGradients());
+  exchangeBegan = false;
   const double *weights = options.weights   ? options.weights
                           : factors.empty() ? nullptr
                                             : factors.data();
@@ -182,8 +184,9 @@ Status Session::accumulate(const StepOptions &options, StepResult &result,
                            weights ? weights[micro] : 1 / double(share.all));
       // Of the micro-batches of a step the last one is told.
       const bool isLast = i + 1 == run.size();
-      TRAINRT_TRY(enqueue(*selected[micro], &bound[micro], !exchangesMicro(), tickets[i % 2],
-                          isLast ? steps + 1 : 0));
+      const bool alone = !exchangesMicro() || (exchangesLast() && !isLast);
+      TRAINRT_TRY(enqueue(*selected[micro], &bound[micro], alone, tickets[i % 2],
+                          isLast ? steps + 1 : 0, alone));
     }
     if (i < ahead)
       continue;
@@ -196,12 +199,9 @@ Status Session::accumulate(const StepOptions &options, StepResult &result,
     addNames(*selected[micro], done.numbers, result);
   }
   // The others wait for this rank's part in those that it has not.
-  for (int64_t i = int64_t(run.size()); exchangesMicro() && i < share.rounds; ++i) {
-    Device::Result done;
-    TRAINRT_TRY(execute(*source->absent(), nullptr, false, done));
-    result.nonfinite |= !done.numbers.empty();
-    addNames(*source->absent(), done.numbers, result);
-  }
+  const int64_t rounds = !exchangesMicro() ? 0 : exchangesLast() ? 1 : share.rounds;
+  for (int64_t i = int64_t(run.size()); i < rounds; ++i)
+    TRAINRT_TRY(takePart(result));
   return {};
 }
 

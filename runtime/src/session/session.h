@@ -165,9 +165,9 @@ private:
   Status prepare(const Function &function, const std::vector<int64_t> &symbols,
                  const ExecutionPlan *&plan);
   /// Stages the inputs and starts a run. `cancellable`: may stop between commands.
-  /// `step`: the number of the step whose memory is told; 0: none is.
+  /// `step`: the number of the step whose memory is told; 0: none is. `alone`: with no other rank.
   Status enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
-                 Device::Ticket &ticket, int64_t step = 0);
+                 Device::Ticket &ticket, int64_t step = 0, bool alone = false);
   /// The same, and waits for it.
   Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
                  Device::Result &result, int64_t step = 0);
@@ -207,6 +207,14 @@ private:
   Status atStep(Status status) const;
   /// Whether a micro-batch has collectives: each rank then runs as many.
   bool exchangesMicro() const { return where.world > 1 && source->absent(); }
+  /// Whether those sum up accumulators in their place: only the last micro-batch of a rank's step
+  /// has them, or `absent` where it has none.
+  bool exchangesLast() const;
+  /// Runs `absent` for a rank that the others wait for.
+  Status takePart(StepResult &result);
+  /// Whether the others need not be stopped where this rank's gradients have failed with `status`:
+  /// it has exchanged what they wait for, or does now.
+  bool keepsPace(const Status &status);
   /// What only some ranks know of an update of shards.
   Status shareOutcome(StepResult &result);
   Status agree(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
@@ -277,6 +285,8 @@ private:
   bool broken = false;
   /// The last `enqueue` got as far as running commands.
   bool began = false;
+  /// One of the step's micro-batches has, with its exchanges.
+  bool exchangeBegan = false;
 };
 
 } // namespace trainrt

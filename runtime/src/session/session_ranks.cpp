@@ -112,12 +112,44 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   return {};
 }
 
+bool Session::exchangesLast() const {
+  if (!exchangesMicro())
+    return false;
+  const Function &absent = *source->absent();
+  for (const Command &command : absent.commands)
+    if (const auto *collective = std::get_if<Collective>(&command.op))
+      for (const Operand &operand : command.operands)
+        if (!collective->isInPlace() || absent.buffers[operand.buffer].space != Space::Gradient)
+          return false;
+  return true;
+}
+
+Status Session::takePart(StepResult &result) {
+  Device::Result done;
+  TRAINRT_TRY(execute(*source->absent(), nullptr, false, done));
+  result.nonfinite |= !done.numbers.empty();
+  addNames(*source->absent(), done.numbers, result);
+  return {};
+}
+
+/// A bad index lets the exchanges behind it run; of another error in the middle it is not known
+/// which of them have.
+bool Session::keepsPace(const Status &status) {
+  if (!exchangesMicro())
+    return true;
+  if (!exchangesLast() || status.code() == Code::RankLost)
+    return false;
+  StepResult ignored;
+  return exchangeBegan ? status.code() == Code::BadData
+                       : attempt([&] { return takePart(ignored); }).ok();
+}
+
 Status Session::accumulateTogether(const StepOptions &options, StepResult &result) {
   RankOutcome mine;
   mine.status = attempt([&] { return accumulate(options, result, mine.losses); });
   mine.nonfinite = result.nonfinite;
   mine.numbers = result.numbers;
-  if (!mine.status.ok() && exchangesMicro()) {
+  if (!mine.status.ok() && !keepsPace(mine.status)) {
     ranks->abort(mine.status); // the others may be in the middle of it
     return mine.status;
   }

@@ -3,6 +3,7 @@
 // RUN: trainc-opt %s --distribute --remarks-filter=distribute --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: trainc-opt %s --distribute="bucket=16" | FileCheck %s --check-prefix=BUCKETS
 // RUN: trainc-opt %s --distribute --form-steps | FileCheck %s --check-prefix=STEPS
+// RUN: trainc-opt %s --distribute="with-last" --form-steps | FileCheck %s --check-prefix=LAST
 
 // REMARK: remark: {{.*}}56 bytes of gradients are summed up over all ranks: of 3 parameters, in 2 buckets
 
@@ -27,6 +28,20 @@
 // STEPS: %[[AB:.*]]:2 = train.all_reduce
 // STEPS: train.cast %[[AB]]#0 : tensor<4xf32> -> tensor<4xbf16>
 // STEPS-NOT: func.func @exchange
+
+// Accumulators are summed up with the last micro-batch, the last ones first, or by a rank without one.
+// LAST-LABEL: func.func @micro
+// LAST-SAME: attributes {train.in_step}
+// LAST: train.all_reduce %{{.*}} : (tensor<4xf64>) -> tensor<4xf64>
+// LAST: %[[BA:.*]]:2 = train.all_reduce %{{.*}} : (tensor<2xf32>, tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>)
+// LAST: return %{{.*}}, %[[BA]]#1, %[[BA]]#0, %
+// LAST-LABEL: func.func @absent
+// LAST-SAME: attributes {train.in_step}
+// LAST-NEXT: train.all_reduce
+// LAST-NEXT: train.all_reduce
+// LAST-NEXT: return
+// LAST-LABEL: func.func @update
+// LAST-NOT: train.all_reduce
 
 func.func @forward(%x: tensor<f32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {

@@ -88,6 +88,21 @@ bool Executor::runsBeside(const ExecutionPlan &plan, const Run &run) {
   return true;
 }
 
+/// The other ranks wait for these exchanges, whatever this rank's values are: it tells them of its
+/// error behind the run.
+void Executor::exchangeRest(const ExecutionPlan &plan, size_t first, const Run &run,
+                            Beside *beside) {
+  Reports ignored;
+  for (size_t i = first; run.ranks && !ignored.failed && i < plan.steps.size(); ++i) {
+    if (!std::holds_alternative<Collective>(plan.steps[i].command->op))
+      continue;
+    if (beside)
+      beside->start(i);
+    else
+      perform(plan.steps[i], plan, run, ignored);
+  }
+}
+
 /// Runs all commands in the plan's order, on the calling thread and the pool, but for exchanges,
 /// which begin in this order. Stops after the first command with a bad index: what comes behind it
 /// would read what it has not written.
@@ -135,8 +150,11 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
       TRAINRT_TRY(run.observer->ran(plan, i, secondsBetween(began, start),
                                     secondsBetween(start, Clock::now()), read));
     }
-    if (reports.badIndex || reports.failed)
+    if (reports.badIndex || reports.failed) {
+      if (reports.badIndex)
+        exchangeRest(plan, i + 1, run, beside ? &*beside : nullptr);
       return {};
+    }
   }
   return beside ? beside->awaitAll(reports) : Status();
 }

@@ -59,6 +59,7 @@ public:
 
 private:
   class Beside;
+  void exchangeRest(const ExecutionPlan &plan, size_t first, const Run &run, Beside *beside);
   bool runsBeside(const ExecutionPlan &plan, const Run &run);
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                Reports &reports);

@@ -121,7 +121,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
-  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer, ranks};
+  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer, run.alone ? nullptr : ranks};
   // Addresses are made anew for each run: inputs, hyper-parameters and outputs may have moved since
   // the last one.
   for (size_t i = 0; i < function.buffers.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "session/options.h"
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace trainrt {
@@ -19,6 +20,7 @@ public:
   CommandTimes(const Program &program, int world, std::function<void(const CommandRecord &)> done)
       : program(program), world(world), done(std::move(done)) {}
   bool reads() const override { return false; }
+  void waited(double seconds) override { waitedFor = seconds; }
   Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
              const Read &) override {
     CommandRecord record;
@@ -32,6 +34,10 @@ public:
     record.seconds = seconds;
     record.bytes = commandBytes(plan, index);
     record.sent = commandSent(plan, index, world);
+    // Where nothing runs beside it all others wait.
+    if (std::holds_alternative<Collective>(command.op))
+      record.waited = waitedFor.value_or(seconds);
+    waitedFor.reset();
     done(record);
     return {};
   }
@@ -40,6 +46,7 @@ private:
   const Program &program;
   const int world;
   const std::function<void(const CommandRecord &)> done;
+  std::optional<double> waitedFor; ///< the exchange that is told next
 };
 
 } // namespace trainrt

@@ -9,9 +9,9 @@ from onnx import TensorProto, helper
 WIDTHS = 256, 300, 257, 263
 
 
-def write(path, batch="batch"):
+def write(path, batch="batch", widths=WIDTHS):
     random, nodes, weights, x = np.random.default_rng(1), [], [], "x"
-    for layer, (k, n) in enumerate(zip(WIDTHS, WIDTHS[1:])):
+    for layer, (k, n) in enumerate(zip(widths, widths[1:])):
         arrays = {f"w{layer}": random.standard_normal((k, n)) * 0.06, f"b{layer}": random.standard_normal(n) * 0.1}
         weights += [onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()]
         nodes.append(helper.make_node("MatMul", [x, f"w{layer}"], [f"m{layer}"], f"matmul{layer}"))
@@ -23,7 +23,7 @@ def write(path, batch="batch"):
         helper.make_node("Mul", ["difference", "difference"], ["squares"], "square"),
         helper.make_node("ReduceMean", ["squares"], ["loss"], "mean", keepdims=0),
     ]
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [batch, w]) for n, w in (("x", WIDTHS[0]), ("y", WIDTHS[-1]))]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [batch, w]) for n, w in (("x", widths[0]), ("y", widths[-1]))]
     outputs = [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])]
     graph = helper.make_graph(nodes, "wide", inputs, outputs, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
