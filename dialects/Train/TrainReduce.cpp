@@ -2,6 +2,7 @@
 // Reductions and matmuls: verifiers, folders, axis maps, gradients and cost.
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/StridedSums.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainScalar.h"
 #include "mlir/IR/PatternMatch.h"
@@ -57,8 +58,11 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
 }
 
 /// Over a reshape that only joins or cuts reduced axes: over those of its operand, so that the
-/// reduction runs where the value is made.
+/// reduction runs where the value is made. Over taps that windows spread by a stride: phase by
+/// phase.
 LogicalResult ReduceOp::canonicalize(ReduceOp op, PatternRewriter &rewriter) {
+  if (succeeded(sumPhases(op, rewriter)))
+    return success();
   auto reshape = op.getOperand().getDefiningOp<ReshapeOp>();
   if (!reshape || getRank(op.getResult()) == 0)
     return failure();

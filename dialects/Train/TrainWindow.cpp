@@ -152,23 +152,11 @@ Value SpreadOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex
   SmallVector<ElementIndex> source(index);
   source[axis] = position;
   if (stride != 1) {
-    // Only every stride-th position comes from a window.
-    Value number = eb.asInteger(position);
-    Type type = number.getType();
-    Value step = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(stride));
-    if (isa<VectorType>(type))
-      step = eb.splatValue(step);
-    Value quotient = arith::DivSIOp::create(b, loc, number, step);
-    Value product = arith::MulIOp::create(b, loc, quotient, step);
-    inside = both(inside, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, product, number));
-    Type indexType = b.getIndexType();
-    if (auto vector = dyn_cast<VectorType>(type))
-      source[axis] = {{},
-                      0,
-                      arith::IndexCastOp::create(
-                          b, loc, VectorType::get(vector.getShape(), indexType), quotient)};
-    else
-      source[axis] = {arith::IndexCastOp::create(b, loc, indexType, quotient), 0, {}};
+    // Only every stride-th position comes from a window: where the quotient times the stride is not
+    // less. Both stay one number for all lanes where the position is.
+    source[axis] = eb.div(position, stride);
+    ElementIndex product = eb.mul(source[axis], stride);
+    inside = both(inside, eb.lessThan(position, eb.add(product, eb.constant(1))));
   }
   inside = both(inside, eb.lessThan(source[axis], limit));
   Type element = getElementTypeOrSelf(getResult().getType());

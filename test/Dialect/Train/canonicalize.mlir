@@ -157,3 +157,41 @@ func.func @reduced_after_reshape(%x: tensor<2x3x8xf32>, %y: tensor<6x8xf32>) -> 
   %4 = train.reduce sum %0 axes = [0, 1] : tensor<6x8xf32> -> tensor<f32>
   return %1, %3, %4 : tensor<6xf32>, tensor<6x4xf32>, tensor<f32>
 }
+
+// The sum over taps that windows spread by a stride is a sum of each phase, without gaps: taps 2g and 2g + 1 (the last one
+// of these is none) make the even and the odd positions.
+// CHECK-LABEL: func.func @strided_sum(
+// CHECK-SAME: %[[X:.*]]: tensor<3x2x5xf32>
+func.func @strided_sum(%x: tensor<3x2x5xf32>) -> tensor<2x11xf32> {
+  // CHECK-NEXT: %[[P:.*]] = train.pad %[[X]] value = 0.000000e+00 : f32 low = <0, 0, 0> : tensor<3x2x5xf32> -> tensor<4x2x5xf32>
+  // CHECK-NEXT: %[[B:.*]] = train.broadcast %[[P]] axes = [0, 2, 3] : tensor<4x2x5xf32> -> tensor<4x2x2x5xf32>
+  // CHECK-NEXT: %[[W:.*]] = train.window %[[B]] axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<4x2x2x5xf32> -> tensor<2x2x2x5xf32>
+  // CHECK-NEXT: %[[S:.*]] = train.spread %[[W]] axis = 3 taps = 0 stride = 1 dilation = 1 : tensor<2x2x2x5xf32> -> tensor<2x2x2x6xf32>
+  // CHECK-NEXT: %[[R:.*]] = train.reduce sum %[[S]] axes = [0] : tensor<2x2x2x6xf32> -> tensor<2x2x6xf32>
+  // CHECK-NEXT: %[[T:.*]] = train.transpose %[[R]] permutation = [1, 2, 0] : tensor<2x2x6xf32> -> tensor<2x6x2xf32>
+  // CHECK-NEXT: %[[J:.*]] = train.reshape %[[T]] : tensor<2x6x2xf32> -> tensor<2x12xf32>
+  // CHECK-NEXT: train.pad %[[J]] value = 0.000000e+00 : f32 low = <0, 0> : tensor<2x12xf32> -> tensor<2x11xf32>
+  %0 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x5xf32> -> tensor<3x2x11xf32>
+  %1 = train.reduce sum %0 axes = [0] : tensor<3x2x11xf32> -> tensor<2x11xf32>
+  return %1 : tensor<2x11xf32>
+}
+
+// Not with dilated taps, where windows move by 1, of what others read as well, of a maximum, or where positions are summed.
+// CHECK-LABEL: func.func @spread_stays(
+// CHECK-COUNT-5: train.spread {{.*}} -> tensor<3x2x11xf32>
+// CHECK-NOT: train.window
+// CHECK: return
+func.func @spread_stays(%x: tensor<3x2x4xf32>, %y: tensor<3x2x9xf32>)
+    -> (tensor<2x11xf32>, tensor<2x11xf32>, tensor<2x11xf32>, tensor<3x2x11xf32>, tensor<2x11xf32>, tensor<2xf32>) {
+  %0 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 2 : tensor<3x2x4xf32> -> tensor<3x2x11xf32>
+  %1 = train.reduce sum %0 axes = [0] : tensor<3x2x11xf32> -> tensor<2x11xf32>
+  %2 = train.spread %y axis = 2 taps = 0 stride = 1 dilation = 1 : tensor<3x2x9xf32> -> tensor<3x2x11xf32>
+  %3 = train.reduce sum %2 axes = [0] : tensor<3x2x11xf32> -> tensor<2x11xf32>
+  %4 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4xf32> -> tensor<3x2x11xf32>
+  %5 = train.reduce sum %4 axes = [0] : tensor<3x2x11xf32> -> tensor<2x11xf32>
+  %6 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4xf32> -> tensor<3x2x11xf32>
+  %7 = train.reduce max %6 axes = [0] : tensor<3x2x11xf32> -> tensor<2x11xf32>
+  %8 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4xf32> -> tensor<3x2x11xf32>
+  %9 = train.reduce sum %8 axes = [0, 2] : tensor<3x2x11xf32> -> tensor<2xf32>
+  return %1, %3, %5, %4, %7, %9 : tensor<2x11xf32>, tensor<2x11xf32>, tensor<2x11xf32>, tensor<3x2x11xf32>, tensor<2x11xf32>, tensor<2xf32>
+}

@@ -117,6 +117,38 @@ Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
   return LLVM::SelectOp::create(b, location, condition, pointer, zerosBase);
 }
 
+/// Two vector loads and a shuffle cost a fraction of a gather. The second load ends with the last
+/// element that is wanted, which may be the buffer's last one.
+Value CpuEmitter::loadEverySecond(Value pointer, Type memory, Value base, Value mask) {
+  const int64_t lanes = vectorLanes, half = lanes / 2;
+  assert(lanes % 2 == 0 && "each load has half of the lanes");
+  auto type = VectorType::get(lanes, memory);
+  const unsigned alignment = getElementBytes(memory);
+  Value parts[2];
+  for (int64_t part : {0, 1}) {
+    Value start = part ? addIndex(base, constantIndex(lanes - 1)) : base;
+    Value address = guardedPointer(elementPointer(pointer, memory, start), guard.scalar);
+    if (!mask) {
+      parts[part] = LLVM::LoadOp::create(b, location, type, address, alignment);
+      continue;
+    }
+    // What lies between wanted elements is masked: they may be at the buffer's ends.
+    SmallVector<int64_t> apart(lanes, lanes);
+    for (int64_t lane = 0; lane < half; ++lane)
+      apart[2 * lane + part] = lane + part * half;
+    auto no = DenseElementsAttr::get(cast<ShapedType>(mask.getType()), false);
+    Value wanted = vector::ShuffleOp::create(b, location, mask,
+                                             arith::ConstantOp::create(b, location, no), apart);
+    Value zeros = arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(type)));
+    parts[part] = LLVM::MaskedLoadOp::create(b, location, type, address, wanted, zeros,
+                                             b.getI32IntegerAttr(alignment), UnitAttr());
+  }
+  SmallVector<int64_t> order;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    order.push_back(lane < half ? 2 * lane : 2 * lane + 1);
+  return vector::ShuffleOp::create(b, location, parts[0], parts[1], order);
+}
+
 Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
   Type memory = bitsType(element);
   unsigned alignment = getElementBytes(element);
@@ -143,6 +175,8 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
                                             b.getI32IntegerAttr(alignment), UnitAttr());
       else
         loaded = LLVM::LoadOp::create(b, location, type, address, alignment);
+    } else if (!offset.vector && offset.stride == 2 && alignment >= 4) {
+      loaded = loadEverySecond(pointer, memory, offset.base, mask);
     } else {
       // Anything else is a gather, whose mask must not be missing.
       if (guard.scalar)

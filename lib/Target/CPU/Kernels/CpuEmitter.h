@@ -46,6 +46,9 @@ private:
   void reportNumber(mlir::Value bad) override;
   /// The thread's error slot.
   mlir::Value errors();
+  /// The lanes at base, base + 2, ...; `mask` (or null) says which of them are wanted.
+  mlir::Value loadEverySecond(mlir::Value pointer, mlir::Type memory, mlir::Value base,
+                              mlir::Value mask);
   mlir::Value guardedPointer(mlir::Value pointer, mlir::Value condition);
 
   Values buffers;
