@@ -362,11 +362,9 @@ typedef struct trainrt_command {
   const char *name;     /* of the kernel; "gemm bf16 64x768x768" and the like for the others */
   const char *const *nodes; /* of the ONNX graph, that it computes */
   size_t node_count;
-  double start_milliseconds; /* since the function began */
-  double milliseconds;
+  double start_milliseconds, milliseconds; /* since the function began; its own */
   uint64_t bytes, sent_bytes; /* that it must move at least, each once; to other ranks (1.4) */
-  double waited_milliseconds; /* of an exchange of ranks: how long other commands waited for it
-                                 (1.5) */
+  double waited_milliseconds; /* of an exchange, what others waited for it (1.5) */
 } trainrt_command;
 
 /* `command` is valid during the call only. */
