@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reductions and matmuls: verifiers, folders, axis maps, gradients and cost.
 
+#include "dialects/Train/Convolution/StridedSums.h"
 #include "dialects/Train/Diagnostics/Notes.h"
-#include "dialects/Train/StridedSums.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainScalar.h"
 #include "mlir/IR/PatternMatch.h"

@@ -2,7 +2,7 @@
 // Phase by phase: every tap is looked at where it counts and nowhere else, and neighbours in a
 // phase are neighbours in the windows, so that kernels read vectors.
 
-#include "dialects/Train/StridedSums.h"
+#include "dialects/Train/Convolution/StridedSums.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;

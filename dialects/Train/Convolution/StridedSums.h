@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sums over the taps of windows that moved by more than one position.
-#ifndef TRAINC_DIALECTS_TRAIN_STRIDEDSUMS_H
-#define TRAINC_DIALECTS_TRAIN_STRIDEDSUMS_H
+#ifndef TRAINC_DIALECTS_TRAIN_CONVOLUTION_STRIDEDSUMS_H
+#define TRAINC_DIALECTS_TRAIN_CONVOLUTION_STRIDEDSUMS_H
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/IR/PatternMatch.h"
@@ -16,4 +16,4 @@ llvm::LogicalResult sumPhases(ReduceOp op, mlir::PatternRewriter &rewriter);
 
 } // namespace trainc::train
 
-#endif // TRAINC_DIALECTS_TRAIN_STRIDEDSUMS_H
+#endif // TRAINC_DIALECTS_TRAIN_CONVOLUTION_STRIDEDSUMS_H
