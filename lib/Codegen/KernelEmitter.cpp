@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "trainc/Report/Reports.h"
+#include <limits>
 
 using namespace mlir;
 using namespace trainc::train;
@@ -514,13 +515,32 @@ ElementIndex KernelEmitter::div(const ElementIndex &x, int64_t divisor) {
   return {{}, 0, arith::DivUIOp::create(b, location, lanes, factor)};
 }
 
-/// As indices, which are compared as signed numbers: a difference may be below 0.
+/// As indices, which are compared as signed numbers: a difference may be below 0. Lanes at even
+/// distances are told from a bound by the distances alone, in 32 bits: vectors of half the size,
+/// and the difference of the bases is one number.
 Value KernelEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
-  bool uniform = currentLanes == 1 || (x.isUniform() && y.isUniform());
-  Value left = uniform ? x.base : asVector(x), right = uniform ? y.base : asVector(y);
-  return once(std::max(depthOf(left), depthOf(right)), {kLess, word(left), word(right)}, [&] {
-    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt, left, right).getResult();
-  });
+  using Predicate = arith::CmpIPredicate;
+  const bool uniform = currentLanes == 1 || (x.isUniform() && y.isUniform());
+  if (uniform || x.vector || y.vector) {
+    Value left = uniform ? x.base : asVector(x), right = uniform ? y.base : asVector(y);
+    return once(std::max(depthOf(left), depthOf(right)), {kLess, word(left), word(right)}, [&] {
+      return arith::CmpIOp::create(b, location, Predicate::slt, left, right).getResult();
+    });
+  }
+  // x + i * n < y + j * n where (i - j) * n < y - x.
+  const int64_t apart = x.stride - y.stride;
+  return once(std::max(depthOf(x.base), depthOf(y.base)),
+              {kLess, word(x.base), intptr_t(apart), word(y.base), vectorLanes}, [&]() -> Value {
+                Value most = constantIndex(std::numeric_limits<int32_t>::max());
+                Value least = constantIndex(std::numeric_limits<int32_t>::min());
+                Value room = subIndex(y.base, x.base);
+                // Distances of lanes are far from both ends.
+                room = arith::MinSIOp::create(b, location, room, most);
+                room = arith::MaxSIOp::create(b, location, room, least);
+                room = arith::IndexCastOp::create(b, location, b.getI32Type(), room);
+                return arith::CmpIOp::create(b, location, Predicate::slt,
+                                             laneConstants(b.getI32Type(), apart), toLanes(room));
+              });
 }
 
 Value KernelEmitter::asInteger(const ElementIndex &index) {
