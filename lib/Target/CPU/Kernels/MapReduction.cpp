@@ -21,6 +21,9 @@ constexpr int64_t kBlock = 16;
 /// Vectors of a row, and blocks of them, that are summed before the sum moves up: the lanes are
 /// chains of their own, which makes up for the length.
 constexpr int64_t kVectorBlock = 32, kUpperVectorBlock = 64;
+/// Instructions, about, of all rows of a block of columns: up to there they are written out, sums
+/// in registers. Taps of windows are such rows.
+constexpr int64_t kWrittenOut = 512;
 
 /// What both templates share: coordinates, and the passes' roots.
 class ReductionMap {
@@ -303,6 +306,8 @@ private:
   void fill(const Pass &pass, unsigned level);
   void moveUp(const Pass &pass, unsigned level);
   void rows(const Pass &pass, Value lower, Value upper, unsigned level);
+  bool isWrittenOut(const Pass &pass) const;
+  void writeOut(const Pass &pass);
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
   /// Position within the block.
   ElementIndex inBlock() {
@@ -421,6 +426,39 @@ void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
   e.closeLoop(loop);
 }
 
+/// A few rows, whose number is known, of a formula that is not long.
+bool ColumnMap::isWrittenOut(const Pass &pass) const {
+  return !pass.reductions.empty() && knownOuterReduced && *knownOuterReduced <= kBlock &&
+         *knownOuterReduced * int64_t(s.cost) <= kWrittenOut &&
+         llvm::all_of(outerReducedSizes, [](DimAttr size) { return size.getConstant(); });
+}
+
+/// Row after row for each vector of columns, in the order of `rows`. What rows have in common, the
+/// edges of windows and what they are multiplied with, is computed once.
+void ColumnMap::writeOut(const Pass &pass) {
+  assert(levels == 1 && "no more rows than a level has");
+  forEachColumn([&](const ElementIndex &column) {
+    Values sums;
+    for (Operation *op : pass.reductions)
+      sums.push_back(e.identity(op, e.getLanes()));
+    for (int64_t row = 0; row < *knownOuterReduced; ++row) {
+      Index outer(outerReducedSizes.size());
+      int64_t rest = row;
+      for (size_t axis = outer.size(); axis-- > 0;) {
+        const int64_t size = *outerReducedSizes[axis].getConstant();
+        outer[axis] = e.constant(rest % size);
+        rest /= size;
+      }
+      setSpaceIndex(outer, column);
+      Values mapped = emitRoots(pass);
+      for (auto [op, sum, value] : llvm::zip_equal(pass.reductions, sums, mapped))
+        sum = e.combine(op, sum, value);
+    }
+    for (auto [op, sum] : llvm::zip_equal(pass.reductions, sums))
+      storeArray(accumulators[op][0], sum);
+  });
+}
+
 /// A total is at the last level once its pass is done.
 Value ColumnMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
   if (ready.contains(value) && KernelEmitter::same(index, e.keptIndex)) {
@@ -473,6 +511,8 @@ void ColumnMap::run() {
     // Nothing is summed: rows in one loop.
     if (pass.reductions.empty()) {
       rows(pass, e.constantIndex(0), outerReducedCount, 0);
+    } else if (isWrittenOut(pass)) {
+      writeOut(pass);
     } else {
       for (unsigned level = 0; level < levels; ++level)
         fill(pass, level);
