@@ -88,34 +88,39 @@ struct Parts {
     return tb.matmul(drop(lhs), drop(rhs), transposeLhs, transposeRhs);
   }
 
+  /// What each tap of each channel is multiplied with lies together, [channels, taps..., batch,
+  /// windows...], where filters are read and their gradients summed: all taps of a channel use the
+  /// same part of an image, while it is in a cache.
+  SmallVector<int64_t> fromChannels() const {
+    SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(1, axes + 2));
+    permutation.push_back(0);
+    llvm::append_range(permutation, llvm::seq<int64_t>(axes + 2, 2 * axes + 2));
+    return permutation;
+  }
+  SmallVector<int64_t> toChannels() const {
+    SmallVector<int64_t> permutation = {axes + 1};
+    llvm::append_range(permutation, llvm::seq<int64_t>(0, axes + 1));
+    llvm::append_range(permutation, llvm::seq<int64_t>(axes + 2, 2 * axes + 2));
+    return permutation;
+  }
   /// The filter of each channel, at all windows.
   Value depthwiseFilter(Value filter) {
-    // [channels, taps...] -> [taps..., channels]
     Value x = tb.reshape(tb.transpose(filter, channelsFirst(axes + 2)), join({{filters}, taps}));
-    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(1, axes + 1));
-    order.push_back(0);
-    SmallVector<int64_t> kept = tapAxes(slidings);
-    kept.push_back(axes + 1);
-    return tb.broadcast(tb.transpose(x, order), windowDims(), kept);
+    Value all = tb.broadcast(x, join({{filters}, taps, {batch}, counts}),
+                             llvm::to_vector(llvm::seq<int64_t>(0, axes + 1)));
+    return tb.transpose(all, fromChannels());
   }
-  /// [taps..., channels] as a filter.
-  Value filterOfDepthwise(Value x) {
-    SmallVector<int64_t> order = {axes};
-    llvm::append_range(order, llvm::seq<int64_t>(0, axes));
-    return filterOf(tb.transpose(x, order));
+  /// Its gradient, from the products at all windows.
+  Value depthwiseFilterOf(Value products) {
+    Value sums = tb.sum(tb.transpose(products, toChannels()),
+                        llvm::to_vector(llvm::seq<int64_t>(axes + 1, 2 * axes + 2)));
+    return filterOf(sums);
   }
   /// The output at each tap.
   Value depthwiseOutput(Value output) {
     return tb.broadcastAlong(tb.transpose(output, channelsFirst(axes + 2)), windowDims(),
                              tapAxes(slidings));
   }
-  /// The axes of batch and windows.
-  SmallVector<int64_t> columnAxes() const {
-    SmallVector<int64_t> result = {axes};
-    llvm::append_range(result, llvm::seq<int64_t>(axes + 2, 2 * axes + 2));
-    return result;
-  }
-
   static SmallVector<DimAttr> join(ArrayRef<SmallVector<DimAttr>> lists) {
     SmallVector<DimAttr> all;
     for (ArrayRef<DimAttr> list : lists)
@@ -160,7 +165,7 @@ void ConvFilterGradOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &resul
   if (parts.isDepthwise()) {
     Value windows = parts.windows(getInput());
     Value products = tb.mul(windows, parts.depthwiseOutput(getOutput()));
-    results.push_back(parts.filterOfDepthwise(tb.sum(products, parts.columnAxes())));
+    results.push_back(parts.depthwiseFilterOf(products));
     return;
   }
   Value output = parts.outputMatrix(getOutput()), input = parts.inputMatrix(getInput());

@@ -44,7 +44,7 @@ func.func @groups(%x: tensor<2x9x9x4xf32>, %w: tensor<6x3x2x2xf32>) -> tensor<2x
 // CHECK: train.spread
 // CHECK: train.spread
 // CHECK: train.reduce sum %{{.*}} axes = [0, 1] : {{.*}} -> tensor<2x4x11x11xf32>
-// CHECK: train.reduce sum %{{.*}} axes = [2, 4, 5] : {{.*}} -> tensor<3x3x4xf32>
+// CHECK: train.reduce sum %{{.*}} axes = [3, 4, 5] : {{.*}} -> tensor<4x3x3xf32>
 // CHECK-NOT: train.matmul
 // CHECK: return
 // KEEP-LABEL: func.func @depthwise
