@@ -77,7 +77,12 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
       auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
       bool eval = (base ? base.getValue() : function.getName()) == "eval";
       if (role == "parameter") {
-        InterfaceTensor &tensor = entry(interface.parameters, name.getValue(), type);
+        // The whole, where a rank holds a shard.
+        const std::optional<Shard> shard = getShard(function, i);
+        InterfaceTensor &tensor =
+            entry(interface.parameters, name.getValue(), shard ? Type(shard->of) : type);
+        if (shard)
+          tensor.shardUnit = shard->unit;
         // Trained in one function is trained; the others agree or say nothing.
         tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
         if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))

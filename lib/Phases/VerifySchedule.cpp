@@ -51,10 +51,19 @@ struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<Verify
 
   /// What ranks may run at the same time calls the same.
   LogicalResult checkCollectives() {
+    // Evaluations are not of a step.
+    return success(succeeded(checkCollectives("eval", true)) &&
+                   succeeded(checkCollectives("eval", false)));
+  }
+
+  /// Of functions that are `name`, or variants of it, or of all others.
+  LogicalResult checkCollectives(StringRef name, bool are) {
     func::FuncOp first;
     SmallVector<Operation *> expected;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (!function->hasAttr(kInStepAttr))
+      auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
+      if (!function->hasAttr(kInStepAttr) ||
+          ((base ? base.getValue() : function.getName()) == name) != are)
         continue;
       SmallVector<Operation *> calls;
       for (Operation &op : function.getBody().front())

@@ -3,6 +3,7 @@
 
 #include "trainc/Pipelines/Pipelines.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
@@ -24,6 +25,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
@@ -79,7 +81,7 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
 static constexpr int64_t kShardFrom = 64 * 1024;
 
 /// In the order of Distribution.
-static constexpr StringLiteral kDistributions[] = {"", "data", "zero1", "zero2"};
+static constexpr StringLiteral kDistributions[] = {"", "data", "zero1", "zero2", "zero3"};
 
 StringRef trainc::nameOf(Distribution distribution) { return kDistributions[int(distribution)]; }
 
@@ -108,6 +110,9 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     pm.addPass(createChunkLossPass());
   if (!options.inference)
     pm.addPass(createAutoDiffPass());
+  const bool sharesParameters = options.distribution >= Distribution::Zero3;
+  if (sharesParameters)
+    pm.addPass(createShardParametersPass({kShardFrom}));
   // The model's own updates are the optimizer then.
   if (!options.inference && !options.ownUpdates) {
     AttachOptimizerPassOptions attach;
@@ -138,6 +143,7 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
   // used.
   RematerializeWeightsPassOptions expand;
   expand.onlyMarked = !options.quantize;
+  expand.shards = sharesParameters;
   pm.addNestedPass<func::FuncOp>(createRematerializeWeightsPass(expand));
 }
 
@@ -231,6 +237,8 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     }
     addScheduleCleanup(pm);
   }
+  // Behind all that copies or moves collectives.
+  pm.addPass(createAlignCollectivesPass());
   assert(options.target.recomputeCost >= 0 && "a cost");
   FormKernelsPassOptions form;
   form.scheduleUpdates = options.scheduleUpdates;

@@ -8,6 +8,7 @@
 #include "dialects/Train/TrainDialect.h"
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Phases/Phases.h"
+#include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
@@ -34,6 +35,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
@@ -66,6 +68,7 @@ void trainc::registerAllPasses() {
   registerSymbolDCEPass();
 
   registerAccumulateProductsPasses();
+  registerAlignCollectivesPasses();
   registerAlignMatmulsPasses();
   registerWidenProductsPasses();
   registerWidenTypesPasses();
@@ -80,6 +83,7 @@ void trainc::registerAllPasses() {
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();
   registerRematerializeWeightsPasses();
+  registerShardParametersPasses();
   registerStreamWeightsPasses();
   registerEliminatePaddingPasses();
   registerExploitLabelSparsityPasses();

@@ -198,7 +198,7 @@ int64_t trainc::constantBytes(plan::FunctionOp function, const MemoryTraits &mem
 }
 
 StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const Target &target,
-                       int64_t accumulate, bool embedded)
+                       int64_t accumulate, bool embedded, int64_t world)
     : target(&target) {
   for (StringRef name : functionsOfStep(module, accumulate))
     functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
@@ -207,23 +207,34 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
 
   const MemoryTraits &memory = target.traits.memory;
   const int64_t alignment = memory.alignment;
-  auto bytesOf = [](const InterfaceTensor &tensor) {
-    return train::getBytes(tensor.type).getConstant().value_or(0);
+  // Of what ranks share out, equal numbers of whole units.
+  auto elementsOf = [&](const InterfaceTensor &tensor, int64_t unit) {
+    const int64_t elements = train::getNumElements(tensor.type).getConstant().value_or(0);
+    return unit ? llvm::divideCeil(llvm::divideCeil(elements, unit), world) * unit : elements;
+  };
+  auto bytesOf = [&](const InterfaceTensor &tensor) {
+    return elementsOf(tensor, tensor.shardUnit) *
+           train::getElementBytes(tensor.type.getElementType());
   };
   // Parameters stay where they lie unless they change or the device has its own memory.
   for (const InterfaceTensor &parameter : interface.parameters) {
     const int64_t bytes = bytesOf(parameter);
     const int64_t size = parameter.type.getElementTypeBitWidth() / 8;
+    // What loading makes, or cuts, has memory of its own.
+    const bool isMade = parameter.quantized || !parameter.partOf.empty() ||
+                        (parameter.init && !parameter.weight) ||
+                        (training && world > 1 && parameter.shardUnit);
     if (memory.isSeparate || (training && (parameter.trainable || parameter.updated)))
       parameters += trainrt::padded(bytes, alignment);
-    else if (parameter.weight && !travelsInside(parameter, embedded) && size &&
-             parameter.weight.getOffset() % size)
-      parameters += bytes; // the runtime cannot read it where it lies
+    else if (isMade || (parameter.weight && !travelsInside(parameter, embedded) && size &&
+                        parameter.weight.getOffset() % size))
+      parameters += bytes; // or the runtime cannot read it where it lies
     // Gradients are f32 at least.
     const bool wide = parameter.type.getElementType().isF64();
     if (parameter.trainable &&
         llvm::any_of(functions, [](const FunctionMemory &f) { return f.usesGradients(); }))
-      gradients += trainrt::padded(parameter.type.getNumElements() * (wide ? 8 : 4), alignment);
+      gradients += trainrt::padded(elementsOf(parameter, parameter.gradientUnit) * (wide ? 8 : 4),
+                                   alignment);
   }
   // Evaluation has no optimizer.
   for (const InterfaceTensor &tensor : interface.state)

@@ -41,7 +41,10 @@ plan.function @eval {
 
 // -----
 
-func.func @eval() attributes {train.in_step} {
+func.func @eval() {
+  return
+}
+func.func @absent() attributes {train.in_step} {
   return
 }
 func.func @step() {
@@ -50,9 +53,31 @@ func.func @step() {
 func.func @update() {
   return
 }
-// expected-error @below {{after the phase 'schedule' ranks that run @micro and @eval at once make equal calls to each other}}
+// expected-error @below {{after the phase 'schedule' ranks that run @micro and @absent at once make equal calls to each other}}
 func.func @micro(%x: tensor<4xf32> {train.role = "gradient", train.name = "x"})
     -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "x"}) attributes {train.in_step} {
   %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Evaluations are compared with each other alone.
+func.func @eval(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4xf32> {train.role = "output", train.name = "y"}) attributes {train.in_step} {
+  %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @step() {
+  return
+}
+func.func @update() {
+  return
+}
+func.func @micro() attributes {train.in_step} {
+  return
+}
+// expected-error @below {{after the phase 'schedule' ranks that run @eval.packed and @eval at once make equal calls to each other}}
+func.func @eval.packed() attributes {train.in_step, train.variant_of = "eval"} {
+  return
 }

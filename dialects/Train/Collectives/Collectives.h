@@ -17,6 +17,10 @@ namespace trainc::train {
 /// Of a call that all ranks make together.
 template <typename Op>
 class CollectiveCall : public mlir::OpTrait::TraitBase<Op, CollectiveCall> {};
+/// On such a call (unit): it is made for the other ranks alone, so that it stays without readers.
+inline constexpr llvm::StringLiteral kForOthersAttr = "train.for_others";
+/// On one that adds up gradients: which bucket it is of. Equal ones must not become one.
+inline constexpr llvm::StringLiteral kBucketAttr = "train.bucket";
 /// On a function (unit): ranks may run another one at the same time that has it, so that all have
 /// the same collectives, in the order of the program.
 inline constexpr llvm::StringLiteral kInStepAttr = "train.in_step";

@@ -37,6 +37,32 @@ bool trainc::train::hasRunSymbols(ModuleOp module) {
   return false;
 }
 
+/// The largest divisor of the tensor's size between these, or the largest, with a last block that
+/// is not full.
+static constexpr int64_t kLargestBlock = 256, kSmallestBlock = 64;
+/// Elements that ranks do not cut, as many whole blocks as are not more than these: few enough for
+/// equal shards, and enough for whole pages in files and memory.
+static constexpr int64_t kUnit = 4096;
+
+int64_t trainc::train::chooseBlock(int64_t elements) {
+  assert(elements >= kUnit && "smaller tensors have no blocks");
+  for (int64_t block = kLargestBlock; block >= kSmallestBlock; --block)
+    if (elements % block == 0)
+      return block;
+  return kLargestBlock;
+}
+
+Shard trainc::train::chooseShard(RankedTensorType whole) {
+  const int64_t block = chooseBlock(*getNumElements(whole).getConstant());
+  return {whole, kUnit / block * block};
+}
+
+SmallVector<DimAttr, 2> trainc::train::getShardDims(const Shard &shard) {
+  const int64_t block = chooseBlock(*getNumElements(shard.of).getConstant());
+  auto constant = [&](int64_t value) { return DimAttr::constant(shard.of.getContext(), value); };
+  return {shard.units() * constant(shard.unit / block), constant(block)};
+}
+
 DimAttr Shard::units() const {
   MLIRContext *context = of.getContext();
   const int64_t all = llvm::divideCeil(*getNumElements(of).getConstant(), unit);

@@ -40,6 +40,15 @@ struct Shard {
   mlir::DictionaryAttr toAttr() const;
 };
 
+/// Elements of a block of a tensor with so many (4096 at least): those that share a scale where
+/// optimizer state is stored in 8 bits. Deterministic in the size alone: a checkpoint's blocks are
+/// those of any package of the same parameter.
+int64_t chooseBlock(int64_t elements);
+/// How ranks cut a parameter, its gradient and its state, with 4096 elements at least.
+Shard chooseShard(mlir::RankedTensorType whole);
+/// The dims that such a shard comes in: rows of a block.
+llvm::SmallVector<DimAttr, 2> getShardDims(const Shard &shard);
+
 /// Of an argument of a function; none where it is whole.
 std::optional<Shard> getShard(mlir::func::FuncOp function, unsigned argument);
 

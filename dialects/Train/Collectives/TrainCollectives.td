@@ -7,14 +7,16 @@
 
 include "dialects/Train/TrainBase.td"
 
-// All ranks of a run make such a call together, each with tensors of its own, in the same order among all such calls.
+// All ranks of a run make such a call together, each with tensors of its own, in the same order among all such calls. With
+// `train.for_others` (unit) a rank makes it for the others alone, and it stays where nobody reads its results.
 def Train_CollectiveCall : NativeOpTrait<"CollectiveCall"> {
   let cppNamespace = "::trainc::train";
 }
 
-class Train_CollectiveOp<string mnemonic, list<Trait> traits = []>
-    : Train_Op<mnemonic, !listconcat([
-        Train_CollectiveCall, DeclareOpInterfaceMethods<AxisMapOpInterface>,
+class Train_CollectiveOp<string mnemonic, string recomputeClass = "::trainc::train::RecomputeClass::Never",
+                         list<Trait> traits = []>
+    : Op<Train_Dialect, mnemonic, !listconcat([
+        Train_CollectiveCall, AlwaysSpeculatable, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<AxisMapOpInterface>,
         DeclareOpInterfaceMethods<ReferenceOpInterface>,
         DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>], traits)> {
@@ -42,7 +44,12 @@ class Train_CollectiveOp<string mnemonic, list<Trait> traits = []>
       return ::trainc::train::DimAttr::constant(getContext(), 0);
     }
     ::trainc::train::RecomputeClass $cppClass::getRecomputeClass() {
-      return ::trainc::train::RecomputeClass::Never;
+      return }] # recomputeClass # [{;
+    }
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
+      if (getOperation()->hasAttr(::trainc::train::kForOthersAttr))
+        effects.emplace_back(::mlir::MemoryEffects::Write::get());
     }
   }];
 }
@@ -57,7 +64,8 @@ def Train_AllReduceOp : Train_CollectiveOp<"all_reduce"> {
 }
 
 // Of tensors that are cut into shards, whose units are `units`: a number of elements for each.
-class Train_ShardingOp<string mnemonic> : Train_CollectiveOp<mnemonic> {
+class Train_ShardingOp<string mnemonic, string recomputeClass = "::trainc::train::RecomputeClass::Never">
+    : Train_CollectiveOp<mnemonic, recomputeClass> {
   let arguments = (ins Variadic<Train_AnyTensor>:$tensors, DenseI64ArrayAttr:$units);
   let assemblyFormat = "$tensors `units` `=` $units attr-dict `:` functional-type($tensors, $results)";
 }
@@ -71,7 +79,8 @@ def Train_ReduceScatterOp : Train_ShardingOp<"reduce_scatter"> {
   }];
 }
 
-def Train_AllGatherOp : Train_ShardingOp<"all_gather"> {
+// Made again for each copy that reads it: kept for the backward pass, whole tensors would be in memory at once.
+def Train_AllGatherOp : Train_ShardingOp<"all_gather", "::trainc::train::RecomputeClass::Free"> {
   let summary = "tensors of the shards of all ranks";
   let description = [{
     The shards behind each other, as `train.reduce_scatter` cuts them, without what is behind the tensor's end.

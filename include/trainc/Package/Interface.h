@@ -39,10 +39,10 @@ struct InterfaceTensor {
   bool usedInTrain = false, usedInEval = false;
   /// Inputs: tokens and labels.
   std::vector<InterfaceTokens> tokens;
-  /// State: elements that are never cut, where each rank has a shard (train::Shard); `type` is that
-  /// of the whole. 0: all of it is on every rank.
+  /// Parameters and state: elements that are never cut, where each rank has a shard (train::Shard);
+  /// `type` is that of the whole. 0: all of it is on every rank.
   int64_t shardUnit = 0;
-  /// Parameters: the same of the accumulator of its gradient.
+  /// Parameters: the same of the accumulator of the gradient.
   int64_t gradientUnit = 0;
   /// Outputs: the loss.
   bool isLoss = false;

@@ -53,7 +53,9 @@ enum class Distribution {
   /// And a part of the optimizer's state alone.
   Zero1,
   /// And of the accumulated gradients.
-  Zero2
+  Zero2,
+  /// And of the parameters.
+  Zero3
 };
 
 /// Its name on the command line and in packages, "" for none; none where there is no such name.

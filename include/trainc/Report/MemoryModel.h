@@ -88,9 +88,9 @@ int64_t constantBytes(plan::FunctionOp function, const MemoryTraits &memory);
 /// All that is run for a training step, or for an evaluation in a package without one.
 class StepMemory {
 public:
-  /// `embedded`: weights are in the package.
+  /// `embedded`: weights are in the package. `world`: ranks, of which it is of one.
   StepMemory(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
-             int64_t accumulate, bool embedded);
+             int64_t accumulate, bool embedded, int64_t world = 1);
 
   /// The largest of what the functions need, and what lasts.
   struct Total {

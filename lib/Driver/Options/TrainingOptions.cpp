@@ -47,7 +47,8 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
       ->check(CLI::Range(1, 1 << 20));
   add("--distribute", distribution, "HOW",
       "data: several ranks train the package together, each on its share of the rows; zero1: and "
-      "each with a part of the optimizer's state alone; zero2: and of the gradients (" +
+      "each with a part of the optimizer's state alone; zero2: and of the gradients; zero3: and of "
+      "the parameters (" +
           namesOfTargets(hasCollectives) + ")")
       ->check(CLI::IsMember(getDistributionNames()));
   group("Which parameters (a REGEX is ECMAScript and matches anywhere in a name)");

@@ -64,7 +64,9 @@ StepGraph::StepGraph(func::FuncOp function) : function(function) {
 /// Costs no time of its own: index arithmetic or a constant inside of its readers.
 bool StepGraph::isFree(Operation *op) {
   FusionRole role = getFusionRole(op);
+  auto cost = dyn_cast<CostOpInterface>(op);
   return role == FusionRole::Access || role == FusionRole::View ||
+         (cost && cost.getRecomputeClass() == RecomputeClass::Free) ||
          (role == FusionRole::Pointwise && op->getNumOperands() == 0);
 }
 

@@ -122,7 +122,10 @@ private:
         continue;
       BlockArgument like = gradients.getArgument(i);
       Location loc = NameLoc::get(StringAttr::get(context, name + "/update"), gradients.getLoc());
-      StateStorage storage(format, like.getType(), isSharded(like.getType()));
+      // Of a parameter that is itself a shard, the whole decides.
+      const std::optional<Shard> held = getShard(gradients, i);
+      const Type type = held ? Type(held->of) : like.getType();
+      StateStorage storage(format, type, isSharded(type));
       NamedAttrList attributes(gradients.getArgAttrDict(i));
       if (storage.getShard())
         attributes.set(kShardAttr, storage.getShard()->toAttr());

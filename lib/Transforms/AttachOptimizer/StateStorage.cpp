@@ -14,12 +14,6 @@ using namespace trainc::train;
 /// Parameters with fewer elements keep f32: they take next to nothing, and biases and the scales of
 /// norms matter more than others.
 static constexpr int64_t kFewElements = 4096;
-/// Elements that share a scale: the largest divisor of the parameter's size between these, or the
-/// largest, with a last block that is not full.
-static constexpr int64_t kLargestBlock = 256, kSmallestBlock = 64;
-/// Elements that ranks do not cut, as many whole blocks as are not more than these: few enough for
-/// equal shards, and enough for whole pages in files and memory.
-static constexpr int64_t kUnit = 4096;
 /// The largest codes.
 static constexpr double kSigned = 127, kUnsigned = 255;
 
@@ -30,16 +24,6 @@ std::optional<StateFormat> trainc::parseStateFormat(StringRef name) {
       .Case("bf16", StateFormat::BF16)
       .Case("int8", StateFormat::Int8)
       .Default(std::nullopt);
-}
-
-/// Deterministic in the size alone: a checkpoint's blocks are those of any package of the same
-/// parameter.
-static int64_t chooseBlock(int64_t elements) {
-  assert(elements >= kFewElements && "smaller parameters keep f32");
-  for (int64_t block = kLargestBlock; block >= kSmallestBlock; --block)
-    if (elements % block == 0)
-      return block;
-  return kLargestBlock;
 }
 
 StateStorage::StateStorage(StateFormat format, Type parameter, bool isSharded)
@@ -81,10 +65,9 @@ StateStorage::StateStorage(StateFormat format, Type parameter, bool isSharded)
 
 /// Tensors of an element for each of the parameter's, and those of an element a block.
 void StateStorage::cut(int64_t block) {
-  MLIRContext *context = argumentType.getContext();
-  const int64_t rows = kUnit / block;
-  shard = train::Shard{cast<RankedTensorType>(argumentType), rows * block};
-  dims = {shard->units() * DimAttr::constant(context, rows), DimAttr::constant(context, block)};
+  shard = chooseShard(cast<RankedTensorType>(argumentType));
+  const int64_t rows = shard->unit / block;
+  dims.assign(getShardDims(*shard));
   for (Part &part : parts) {
     const bool isOfBlocks = part.suffix == ".absmax";
     part.shard = train::Shard{cast<RankedTensorType>(part.type), isOfBlocks ? rows : shard->unit};

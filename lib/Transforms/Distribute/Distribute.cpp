@@ -119,7 +119,7 @@ private:
       // Equal ones, of the zeros of @absent, must not become one.
       if (eachMicro)
         made.front().getDefiningOp()->setAttr(
-            "train.bucket", step.builder().getI64IntegerAttr(&one - buckets.data()));
+            kBucketAttr, step.builder().getI64IntegerAttr(&one - buckets.data()));
       bytes += one.bytes;
     }
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
@@ -134,7 +134,16 @@ private:
         << remark::add("{0} bytes of gradients are summed up over all ranks: of {1} parameters, in "
                        "{2} buckets",
                        bytes, parameters, buckets.size());
-    publish(module, update);
+    // Where each rank has shards of parameters alone, nothing is to be made of them.
+    if (!holdsShards(module.lookupSymbol<func::FuncOp>("gradients")))
+      publish(module, update);
+  }
+
+  /// Whether parameters are shards already.
+  static bool holdsShards(func::FuncOp gradients) {
+    return gradients && llvm::any_of(llvm::seq(gradients.getNumArguments()), [&](unsigned i) {
+             return getShard(gradients, i).has_value();
+           });
   }
 
   void takeShards(ModuleOp module, func::FuncOp update, ArrayRef<unsigned> shards) {

@@ -238,7 +238,7 @@ private:
     IRMapping mapping;
     if (update) {
       // One rank sums up nothing, but where there are shards, it has them, too.
-      if (shards)
+      if (hasShards(update))
         for (auto &[name, sum] : exchanged(step, byName))
           byName[name] = sum;
       mapShards(step, update, mapping);
@@ -431,10 +431,10 @@ private:
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
     StepBuilder step(module, name, update.getLoc());
-    // Whole ones, where the update is of shards.
+    // Whole ones, where the update is of shards of them.
     for (func::FuncOp function : {shards, update})
       for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
-        if (getArgRole(function, i) == "parameter" && !getShard(function, i))
+        if (getArgRole(function, i) == "parameter" && !(shards && getShard(function, i)))
           step.argumentLike(function, i);
     const bool exchanges = exchange && !exchangesMicro && !exchangesLast;
     if (exchanges)
@@ -509,7 +509,7 @@ private:
         mapping.map(argument, scale->countUpdates(step.argumentLike(update, i)));
     }
     // Of all gradients: nothing is updated where one has overflowed.
-    if (scale && publish)
+    if (scale && hasShards(update))
       scale->checkRanks();
     const Value overflow = scale ? scale->getOverflow() : Value();
     SmallVector<Value> updated = step.inlineBody(update, mapping);
@@ -600,8 +600,14 @@ private:
     llvm::StringMap<Value> values;
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "parameter" && getShard(update, i))
-        values[getArgName(update, i)] = mapping.lookup(update.getArgument(i));
+        if (Value value = mapping.lookupOrNull(update.getArgument(i)))
+          values[getArgName(update, i)] = value;
     return values;
+  }
+  /// Whether what is updated are shards.
+  static bool hasShards(func::FuncOp update) {
+    return llvm::any_of(llvm::seq(update.getNumArguments()),
+                        [&](unsigned i) { return getShard(update, i).has_value(); });
   }
 
   /// What ranks exchange before the update, and what makes shards of parameters before it and

@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 
-#include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -34,11 +34,12 @@ constexpr llvm::StringLiteral kPlaceAttr = "train.place";
 int64_t bytesOf(Value value) { return getBytes(value.getType()).getConstant().value_or(0); }
 
 /// Copies, in front of each reader, of what is made of frozen parameters and is larger than these:
-/// in memory only while it is read.
+/// in memory only while it is read. The same of what is made of shards.
 class RematerializeWeights {
 public:
-  explicit RematerializeWeights(func::FuncOp function)
-      : function(function), builder(function.getContext()) {}
+  RematerializeWeights(func::FuncOp function, bool frozen, bool shards)
+      : function(function), builder(function.getContext()), takesFrozen(frozen),
+        takesShards(shards) {}
 
   void run() {
     findFrozen();
@@ -50,13 +51,15 @@ public:
           // What is smaller than its sources is better kept than made again.
           if (bytesOf(result) > sourceBytes(result))
             exits.push_back(result);
-          else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return reads(user); }))
+          else if (takesFrozen &&
+                   llvm::any_of(result.getUsers(), [&](Operation *user) { return reads(user); }))
             remark::missed(result.getLoc(), options("NotCopied"))
                 << remark::add("{0} is made once", describeOp(&op))
                 << remark::reason("it takes no more memory than the parameters that it is made of");
         }
+    groupReaders(exits);
     for (Value value : exits)
-      copyFor(value);
+      isOfShards(value) ? gatherFor(value) : copyFor(value);
     eraseDeadOps(function.getBody().front());
   }
 
@@ -88,7 +91,10 @@ private:
     if (Operation *def = value.getDefiningOp())
       return made.contains(def);
     unsigned number = cast<BlockArgument>(value).getArgNumber();
-    return getArgRole(function, number) == "parameter" &&
+    // A step changes it behind all that reads it.
+    if (getArgRole(function, number) == "parameter" && getShard(function, number))
+      return takesShards;
+    return takesFrozen && getArgRole(function, number) == "parameter" &&
            !function.getArgAttr(number, kTrainableAttr) &&
            !changedNames.contains(getArgName(function, number));
   }
@@ -112,6 +118,58 @@ private:
     for (Value parameter : parameters)
       bytes += bytesOf(parameter);
     return parameters.empty() ? std::numeric_limits<int64_t>::max() : bytes;
+  }
+
+  bool isOfShards(Value value) const {
+    return llvm::any_of(makersOf(value), [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        return argument && getShard(function, argument.getArgNumber());
+      });
+    });
+  }
+
+  /// Of what is made of shards, the readers of one copy: those with no reader of another such value
+  /// between them.
+  void groupReaders(ArrayRef<Value> exits) {
+    llvm::SmallPtrSet<Value, 8> values;
+    for (Value value : exits)
+      if (isOfShards(value))
+        values.insert(value);
+    DenseMap<Value, unsigned> before;
+    for (Operation &op : function.getBody().front()) {
+      DenseMap<Value, unsigned> here;
+      for (Value operand : op.getOperands())
+        if (values.contains(operand) && reads(&op) && !here.contains(operand)) {
+          auto known = before.find(operand);
+          if (known == before.end()) {
+            here[operand] = groups[operand].size();
+            groups[operand].emplace_back();
+          } else {
+            here[operand] = known->second;
+          }
+          groups[operand][here[operand]].push_back(&op);
+        }
+      if (!here.empty())
+        before = std::move(here);
+    }
+  }
+
+  /// Nothing where an earlier run has done it.
+  void gatherFor(Value value) {
+    if (isPlaced(value) || !groups.contains(value))
+      return;
+    for (ArrayRef<Operation *> readers : groups[value]) {
+      builder.setInsertionPoint(readers.front());
+      IRMapping mapping;
+      ++places;
+      Value copy = copyOf(value, mapping);
+      value.replaceUsesWithIf(
+          copy, [&](OpOperand &use) { return llvm::is_contained(readers, use.getOwner()); });
+    }
+    remark::passed(value.getLoc(), options("Gathered"))
+        << remark::add("{0} is made of shards {1} times, for each use",
+                       describeOp(value.getDefiningOp()), groups[value].size());
   }
 
   /// Nothing where the one reader already has the value made behind a barrier.
@@ -171,7 +229,10 @@ private:
   OpBuilder builder;
   llvm::SmallPtrSet<Operation *, 32> made;
   llvm::StringSet<> changedNames;
+  /// Readers of each value that is made of shards, by copies.
+  DenseMap<Value, SmallVector<SmallVector<Operation *, 2>, 2>> groups;
   int64_t places = 0;
+  const bool takesFrozen, takesShards;
 };
 
 struct RematerializeWeightsPass
@@ -179,8 +240,10 @@ struct RematerializeWeightsPass
   // After quantization only weights that are dequantized matter.
   using RematerializeWeightsPassBase::RematerializeWeightsPassBase;
   void runOnOperation() override {
-    if (!onlyMarked || getOperation()->getParentOp()->hasAttr(kQuantizedWeightsAttr))
-      RematerializeWeights(getOperation()).run();
+    const bool frozen =
+        !onlyMarked || getOperation()->getParentOp()->hasAttr(kQuantizedWeightsAttr);
+    if (frozen || shards)
+      RematerializeWeights(getOperation(), frozen, shards).run();
   }
 };
 } // namespace

@@ -13,6 +13,10 @@ def RematerializeWeightsPass : Pass<"rematerialize-weights", "::mlir::func::Func
     reader of a value that depends on nothing but parameters that are not changed, and that has more bytes than these,
     gets a copy of the ops that make it right before itself, behind a `train.barrier` so that nothing merges or moves them.
 
+    With `shards` that holds for what is made of a rank's shards of parameters, too, trained or not: these are gathered for
+    each use. Readers without another such value's readers between them have one copy: the last layer's, in the forward and
+    in the backward pass.
+
     ```mlir
     func.func @step(%codes: tensor<64xi8> {train.role = "parameter", train.name = "w"},
                     %scales: tensor<2xf32> {train.role = "parameter", train.name = "w.absmax"},
@@ -45,11 +49,12 @@ def RematerializeWeightsPass : Pass<"rematerialize-weights", "::mlir::func::Func
     }
     ```
 
-    Remarks, of category `rematerialize-weights`: `Copied`, with the number of readers.
+    Remarks, of category `rematerialize-weights`: `Copied`, with the number of readers, `Gathered`, with that of copies.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
-    Option<"onlyMarked", "only-marked", "bool", "false", "only where the model itself has weights of codes (train.quantized_weights of the module)">
+    Option<"onlyMarked", "only-marked", "bool", "false", "only where the model itself has weights of codes (train.quantized_weights of the module)">,
+    Option<"shards", "shards", "bool", "false", "also what is made of a rank's shards of parameters">
   ];
 }
 

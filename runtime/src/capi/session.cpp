@@ -453,7 +453,9 @@ trainrt_status trainrt_eval(trainrt_session *session, const trainrt_batch *batch
     TRAINRT_TRY(readBatch(*batch, read));
     session->impl->warnings().clear();
     trainrt_eval_result filled = trainrt_eval_result_default();
-    TRAINRT_TRY(session->impl->eval(read, chosen.flags & TRAINRT_EVAL_FILL_MISSING, filled.loss));
+    const bool fills = chosen.flags & TRAINRT_EVAL_FILL_MISSING;
+    TRAINRT_TRY(session->group ? session->group->eval(*session->impl, read, fills, filled.loss)
+                               : session->impl->eval(read, fills, filled.loss));
     filled.milliseconds = timer.milliseconds();
     filled.peak_bytes = uint64_t(session->impl->peakBytes());
     return writeStruct(filled, "result", result);

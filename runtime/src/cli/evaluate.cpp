@@ -21,9 +21,10 @@ namespace {
 
 /// Runs `visit(batch, result)` after every batch of `data` that is the rank's: one of `world`.
 /// One pass in the file's order, without shuffling: outputs can be put together in order of rows.
+/// `together`: all ranks evaluate at once; one without a further batch does the first one again.
 template <typename Visit>
 void forEachBatch(trainrt_session *session, const Dataset &data, int64_t rank, int64_t world,
-                  Visit visit) {
+                  bool together, Visit visit) {
   assert(rank < world);
   // The position's epoch is 1 as soon as the last batch was given out.
   DataOrder order(data.rows(), data.batchSize(), false, 0);
@@ -31,21 +32,29 @@ void forEachBatch(trainrt_session *session, const Dataset &data, int64_t rank, i
   if (data.lacksInputs())
     settings.flags |= TRAINRT_EVAL_FILL_MISSING;
   Batch batch(session);
-  for (int64_t number = 0; order.position().epoch == 0; ++number) {
-    // A signal ends it between batches; no result of a half read batch is shown.
-    if (const char *signal = interruption())
-      throw Failure(exitInput, std::string("interrupted by ") + signal);
-    std::vector<int64_t> rows = order.next(false, data.staticBatch());
-    if (number % world != rank)
-      continue;
+  auto run = [&](std::vector<int64_t> rows) {
     data.load(std::move(rows), batch);
     trainrt_batch view = batch.view();
     trainrt_eval_result result = trainrt_eval_result_default();
     ErrorSlot error;
     trainrt_status status = trainrt_eval(session, &view, &settings, &result, error);
     error.check(status, status == TRAINRT_BAD_DATA ? data.where(batch, error.message(status)) : "");
-    visit(batch, result);
+    return result;
+  };
+  std::vector<int64_t> first;
+  int64_t number = 0;
+  for (; order.position().epoch == 0; ++number) {
+    // A signal ends it between batches; no result of a half read batch is shown.
+    if (const char *signal = interruption())
+      throw Failure(exitInput, std::string("interrupted by ") + signal);
+    std::vector<int64_t> rows = order.next(false, data.staticBatch());
+    if (number == 0)
+      first = rows;
+    if (number % world == rank)
+      visit(batch, run(std::move(rows)));
   }
+  if (together && number % world && rank >= number % world)
+    run(std::move(first));
 }
 
 /// Only packages of one batch size leave rows out: others have a smaller batch at the end.
@@ -227,7 +236,7 @@ private:
 template <typename Take>
 void scoreBatches(const Package &package, trainrt_session *session, const Dataset &data,
                   int64_t rank, int64_t world, const Accuracy &accuracy, Take take) {
-  forEachBatch(session, data, rank, world,
+  forEachBatch(session, data, rank, world, sharesParameters(package),
                [&](const Batch &batch, const trainrt_eval_result &result) {
                  const std::optional<double> divisor = lossWeight(package, session);
                  Score score{int64_t(batch.rows.size()), result.peak_bytes, result.loss, 0, {}};
@@ -304,28 +313,30 @@ void predict(const Options &options, const Package &package, trainrt_session *se
   requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
   warnAboutRest(data, reporter);
   int64_t rows = 0;
-  forEachBatch(session, data, 0, 1, [&](const Batch &batch, const trainrt_eval_result &) {
-    rows += int64_t(batch.rows.size());
-    for (Collected &output : outputs) {
-      trainrt_tensor tensor;
-      ErrorSlot error;
-      error.check(trainrt_session_output(session, output.info->name, &tensor, error));
-      const std::string name = "output '" + std::string(output.info->name) + "'";
-      if (output.pieces.empty())
-        output.shape.assign(tensor.shape, tensor.shape + tensor.rank);
-      else if (output.axis < 0)
-        throw Failure(exitInput, name +
-                                     " does not follow the batch, so the values of several "
-                                     "batches cannot be joined: predict with --batch-size " +
-                                     std::to_string(data.rows()));
-      else
-        output.shape[size_t(output.axis)] += tensor.shape[output.axis];
-      const char *from = static_cast<const char *>(tensor.data);
-      const size_t bytes =
-          size_t(trainrt_tensor_elements(&tensor)) * trainrt_dtype_size(tensor.dtype);
-      output.pieces.emplace_back(from, from + bytes);
-    }
-  });
+  forEachBatch(session, data, 0, 1, /*together=*/false,
+               [&](const Batch &batch, const trainrt_eval_result &) {
+                 rows += int64_t(batch.rows.size());
+                 for (Collected &output : outputs) {
+                   trainrt_tensor tensor;
+                   ErrorSlot error;
+                   error.check(trainrt_session_output(session, output.info->name, &tensor, error));
+                   const std::string name = "output '" + std::string(output.info->name) + "'";
+                   if (output.pieces.empty())
+                     output.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+                   else if (output.axis < 0)
+                     throw Failure(exitInput,
+                                   name +
+                                       " does not follow the batch, so the values of several "
+                                       "batches cannot be joined: predict with --batch-size " +
+                                       std::to_string(data.rows()));
+                   else
+                     output.shape[size_t(output.axis)] += tensor.shape[output.axis];
+                   const char *from = static_cast<const char *>(tensor.data);
+                   const size_t bytes =
+                       size_t(trainrt_tensor_elements(&tensor)) * trainrt_dtype_size(tensor.dtype);
+                   output.pieces.emplace_back(from, from + bytes);
+                 }
+               });
 
   std::vector<trainrt_named_tensor> tensors;
   // Pieces go as soon as they are joined: no more than one output is held twice.

@@ -35,6 +35,10 @@ Package::Package(const std::string &path, const std::string &key) : path(path) {
   read(TRAINRT_STATE, state);
 }
 
+bool sharesParameters(const Package &package) {
+  return package.info.distribute && package.info.distribute == std::string_view("zero3");
+}
+
 std::string describe(const trainrt_tensor_info &tensor) {
   std::string text = std::string(trainrt_dtype_name(tensor.dtype)) + " [";
   for (int32_t i = 0; i < tensor.rank; ++i)

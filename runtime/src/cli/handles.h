@@ -33,6 +33,8 @@ struct Package {
   std::vector<trainrt_tensor_info> inputs, outputs, parameters, state;
 };
 
+/// Whether ranks that train it have a part of the parameters each, so that all evaluate at once.
+bool sharesParameters(const Package &package);
 /// "f32 [batch, 128]".
 std::string describe(const trainrt_tensor_info &tensor);
 /// "i64 [40, 128]".

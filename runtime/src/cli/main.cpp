@@ -244,6 +244,13 @@ void Run::perform() {
       throw Failure(exitInput, package.path + ": the package is for one rank, and " + place.source +
                                    " has started " + std::to_string(place.world) +
                                    "; compile it with --distribute data");
+    if (training && sharesParameters(package) &&
+        (!options.predict.empty() || !options.exportPath.empty() || !options.mergeAdapter.empty()))
+      throw Failure(exitInput,
+                    package.path + ": each of " + std::to_string(place.world) +
+                        " processes has a part of the parameters (--distribute zero3), so none can "
+                        "predict or export behind the training; --save a checkpoint, and give that "
+                        "to one process: --resume DIR --predict ..., without --data");
     reporter->fact("ranks", std::to_string(place.world) + ", by " + place.source +
                                 "; rank 0 is at " + place.coordinator);
     if (options.reduce == "nccl")

@@ -397,7 +397,8 @@ Status readOptimizer(const Fields &root, Manifest &manifest) {
   }
   TRAINRT_TRY(optimizer->optionalText("distribute", manifest.distribute));
   if (!manifest.distribute.empty() && manifest.distribute != "data" &&
-      manifest.distribute != "zero1" && manifest.distribute != "zero2")
+      manifest.distribute != "zero1" && manifest.distribute != "zero2" &&
+      manifest.distribute != "zero3")
     return badManifest("field 'optimizer.distribute': '", manifest.distribute,
                        "' is unknown; use a newer runtime");
   TRAINRT_TRY(optimizer->integer("accumulate", manifest.accumulate));

@@ -164,6 +164,10 @@ bool Program::hasShards() const {
                              [](const Symbol &symbol) { return symbol.run == Symbol::Run::World; });
 }
 
+bool Program::sharesParameters() const {
+  return std::ranges::any_of(parameters, &TensorDecl::shardUnit);
+}
+
 /// As the compiler's Shard has it; without a unit it is all.
 static ShardRange cut(int64_t bytes, int64_t unit, const RunPlace &place) {
   if (!unit)

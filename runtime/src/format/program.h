@@ -60,7 +60,8 @@ struct TensorDecl {
   /// Parameters, state, hypers and constants: the extents and the bytes.
   std::vector<int64_t> staticShape;
   int64_t staticBytes = 0;
-  /// State of which a rank holds a shard: elements that are not cut; 0: every rank has all.
+  /// Parameters and state of which a rank holds a shard: elements that are not cut; 0: every rank
+  /// has all.
   int64_t shardUnit = 0;
   /// The same of the gradient's accumulator.
   int64_t gradientUnit = 0;
@@ -196,6 +197,8 @@ struct Program {
   void setRunSymbols(const RunPlace &place, std::vector<int64_t> &values) const;
   /// Whether ranks hold shards, of state or of what they update.
   bool hasShards() const;
+  /// Whether they do of parameters.
+  bool sharesParameters() const;
   void collect(ExprId expr, std::vector<bool> &exprs, std::vector<bool> &symbols) const;
 };
 

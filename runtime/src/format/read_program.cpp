@@ -224,9 +224,11 @@ private:
       to.gradientUnit = from->gradient_unit();
       // Bounded by the tensor, so that no shard's size overflows.
       const int64_t most = std::max<int64_t>(1 << 20, to.staticBytes / int64_t(sizeOf(to.dtype)));
-      for (auto [field, unit, owner] : {std::tuple(".shard_unit", to.shardUnit, "state"),
-                                        {".gradient_unit", to.gradientUnit, "parameters"}})
-        if (unit && (std::string_view(table) != owner || unit < 0 || unit > most))
+      const bool isParameter = std::string_view(table) == "parameters",
+                 isHeld = isParameter || std::string_view(table) == "state";
+      for (auto [field, unit, owns] : {std::tuple(".shard_unit", to.shardUnit, isHeld),
+                                       {".gradient_unit", to.gradientUnit, isParameter}})
+        if (unit && (!owns || unit < 0 || unit > most))
           return bad(where, field, " is ", unit);
       result.push_back(std::move(to));
     }

@@ -106,7 +106,7 @@ private:
           return fail(Code::BadData, "these sizes are too large (", symbolText(), ")");
         continue;
       case Space::Parameter:
-        limit = program.parameters[buffer.index].staticBytes;
+        limit = shardOf(program.parameters[buffer.index], place()).held;
         break;
       case Space::State:
         limit = shardOf(program.state[buffer.index], place()).held;

@@ -471,35 +471,34 @@ Status Saving::layOut() {
   const Package &package = session.package();
   const Program &program = package.program();
   std::vector<SafetensorsEntry> parameters, state;
-  for (size_t i = 0; i < program.parameters.size(); ++i) {
-    if (!isSaved(package, i))
-      continue;
-    const TensorDecl &decl = program.parameters[i];
-    parameters.push_back({decl.name, decl.dtype, decl.staticShape,
-                          [this, i](ArrayView &view) { return session.parameter(i, view); }});
+  std::vector<ShardRange> cut[2]; // what this rank alone has of each
+  auto add = [&](std::vector<SafetensorsEntry> &tensors, Session::Value kind, size_t i,
+                 const TensorDecl &decl, bool changes) {
+    const size_t part = kind == Session::Value::State;
+    ShardRange own;
+    tensors.push_back({decl.name, decl.dtype, decl.staticShape,
+                       [this, kind, i](ArrayView &view) { return session.shard(kind, i, view); }});
+    cut[part].push_back(session.holdsShard(kind, i, own) ? own : ShardRange());
+    parts[part].tensors.push_back(decl.name);
+    parts[part].changes.push_back(changes);
+  };
+  for (size_t i = 0; i < program.parameters.size(); ++i)
     // Frozen ones are as they came.
-    parts[0].changes.push_back(package.parameter(i).trainable || package.parameter(i).updated);
-  }
-  for (size_t i = 0; i < program.state.size(); ++i) {
-    const TensorDecl &decl = program.state[i];
-    state.push_back({decl.name, decl.dtype, decl.staticShape, [this, i](ArrayView &view) {
-                       ShardRange own;
-                       return session.holdsShard(i, own) ? session.stateShard(i, view)
-                                                         : session.state(i, view);
-                     }});
-    parts[1].changes.push_back(true);
-  }
+    if (isSaved(package, i))
+      add(parameters, Session::Value::Parameter, i, program.parameters[i],
+          package.parameter(i).trainable || package.parameter(i).updated);
+  for (size_t i = 0; i < program.state.size(); ++i)
+    add(state, Session::Value::State, i, program.state[i], true);
   std::vector<int64_t> loads(ranks ? size_t(ranks->world()) : 1);
-  for (auto [part, tensors] : {std::pair(&parts[0], &parameters), {&parts[1], &state}}) {
-    for (const SafetensorsEntry &tensor : *tensors)
-      part->tensors.push_back(tensor.name);
-    std::vector<ElementRange> ranges = dealTensors(*tensors, rank(), loads);
-    for (size_t i = 0; part == &parts[1] && i < ranges.size(); ++i)
-      if (ShardRange own; session.holdsShard(i, own)) {
-        const auto width = int64_t(sizeOf(program.state[i].dtype));
+  for (size_t part = 0; part < parts.size(); ++part) {
+    std::vector<SafetensorsEntry> &tensors = part ? state : parameters;
+    std::vector<ElementRange> ranges = dealTensors(tensors, rank(), loads);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      if (const ShardRange &own = cut[part][i]; own.held) {
+        const auto width = int64_t(sizeOf(tensors[i].dtype));
         ranges[i] = {own.begin / width, (own.begin + own.there) / width};
       }
-    TRAINRT_TRY(part->file.layOut(std::move(*tensors), std::move(ranges)));
+    TRAINRT_TRY(parts[part].file.layOut(std::move(tensors), std::move(ranges)));
   }
   return {};
 }

@@ -46,6 +46,8 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
     return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
   } else {
     functions = {package.micro(), package.update()};
+    if (world > 1 && package.absent())
+      functions.push_back(package.absent());
   }
   // Evaluations keep no state.
   if (microBatches)
@@ -85,8 +87,11 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
         made || (parameter.hasWeights && !parameter.embedded &&
                  parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0);
     // In the device's block, copied for itself, or read where it is.
-    const int64_t bytes = program.parameters[i].staticBytes;
-    (inBlock || copied ? use.parameters : use.mapped) +=
+    const bool isCut = microBatches && world > 1 && program.parameters[i].shardUnit;
+    // Written ones have whole units, of one rank as well.
+    const int64_t bytes = isCut || inBlock || copied ? shardOf(program.parameters[i], place).held
+                                                     : program.parameters[i].staticBytes;
+    (inBlock || copied || isCut ? use.parameters : use.mapped) +=
         inBlock ? padded(bytes, target.alignment) : bytes;
   }
   if (!target.isSeparate)

@@ -8,6 +8,7 @@
 #include "session/create_device.h"
 #include "session/estimate.h"
 #include "session/inspect/command_times.h"
+#include "session/ranks/agreement.h"
 
 #include <algorithm>
 #include <cassert>
@@ -552,7 +553,15 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
                           : Status();
 }
 
+/// Where the others gather with this rank, they do not wait for it behind an error.
 Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
+  Status status = attempt([&] { return evalAlone(batch, fillMissing, loss); });
+  if (!status.ok() && sharesParameters())
+    ranks->abort(status);
+  return status;
+}
+
+Status Session::evalAlone(const Batch &batch, bool fillMissing, double &loss) {
   const Function *function = source->eval();
   if (!function)
     return fail(Code::Unsupported, "the package has no evaluation function");
@@ -608,7 +617,10 @@ Status Session::place(Value kind, size_t index, Place &place) const {
       return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
     at(Space::Parameter, decl.dtype);
     place.readOnly = values.parameters().isMapped(index);
-    return {};
+    if (!decl.shardUnit || where.world == 1)
+      return {};
+    return fail(Code::Unsupported, "parameter '", decl.name,
+                "': each rank holds a part of it; a checkpoint has all, which one process reads");
   case Value::State:
     if (!hasState())
       return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
@@ -641,6 +653,9 @@ Status Session::place(Value kind, size_t index, Place &place) const {
 }
 
 Status Session::view(Value kind, size_t index, ArrayView &array) const {
+  if (ShardRange own;
+      kind == Value::Parameter && !ranksHere.empty() && holdsShard(kind, index, own))
+    return gather(index, array);
   Place found;
   TRAINRT_TRY(place(kind, index, found));
   array = std::move(found.array);
@@ -672,6 +687,9 @@ Status Session::setParameter(size_t index, ArrayView array) {
   TRAINRT_TRY(device->locate(array).within("parameter '" + decl.name + "': "));
   settle();
   ++changes;
+  for (Session *other : ranksHere)
+    if (other != this && decl.shardUnit)
+      TRAINRT_TRY(other->setParameter(index, array));
   Status status = values.parameters().set(index, array.data, array.onDevice);
   measure();
   return status;

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -119,12 +120,14 @@ public:
   /// Of the host, or in the device's memory.
   Status setParameter(size_t index, ArrayView array);
   Status setState(size_t index, ArrayView array);
-  /// Whether other ranks have the rest of this state; this one has `range` of it.
-  bool holdsShard(size_t index, ShardRange &range) const;
+  /// Whether other ranks have the rest of this parameter or state; this one has `range` of it.
+  bool holdsShard(Value kind, size_t index, ShardRange &range) const;
   /// The elements of this rank's shard, without what is behind the tensor's end.
-  Status stateShard(size_t index, ArrayView &shard) const;
+  Status shard(Value kind, size_t index, ArrayView &shard) const;
   /// Whether others have a part of this session's state.
   bool hasShards() const { return where.world > 1 && source->program().hasShards(); }
+  /// And of its parameters: all ranks evaluate at once.
+  bool sharesParameters() const { return where.world > 1 && source->program().sharesParameters(); }
   /// All ranks of this process, where it has several: `sessions[r]` is rank r.
   void setRanksHere(std::vector<Session *> sessions) { ranksHere = std::move(sessions); }
 
@@ -155,6 +158,9 @@ private:
 
   Session() = default;
   Status view(Value kind, size_t index, ArrayView &array) const;
+  /// A parameter of which the ranks of this process have the parts.
+  Status gather(size_t index, ArrayView &array) const;
+  Status evalAlone(const Batch &batch, bool fillMissing, double &loss);
   Status start(const SessionOptions &options);
   /// Into `bound`, with all memory that the function needs for them.
   Status prepareAll(const Function &function, const std::vector<Batch> &batches,
@@ -239,6 +245,8 @@ private:
   std::shared_ptr<Communicator> ranks; ///< null: there is one
   RunPlace where;
   std::vector<Session *> ranksHere;
+  /// Parameters that somebody has asked for, of the parts of all ranks.
+  mutable std::map<size_t, std::vector<unsigned char>> gathered;
   uint64_t changes = 0;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;

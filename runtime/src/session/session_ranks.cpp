@@ -8,6 +8,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <sstream>
@@ -191,25 +192,49 @@ Status Session::shareOutcome(StepResult &result) {
   return {};
 }
 
-bool Session::holdsShard(size_t index, ShardRange &range) const {
-  const TensorDecl &decl = source->program().state[index];
+static const TensorDecl &declOf(const Program &program, Session::Value kind, size_t index) {
+  assert((kind == Session::Value::State || kind == Session::Value::Parameter) &&
+         "others have none");
+  return (kind == Session::Value::State ? program.state : program.parameters)[index];
+}
+
+bool Session::holdsShard(Value kind, size_t index, ShardRange &range) const {
+  const TensorDecl &decl = declOf(source->program(), kind, index);
   if (!decl.shardUnit || where.world == 1)
     return false;
   range = shardOf(decl, where);
   return true;
 }
 
-Status Session::stateShard(size_t index, ArrayView &shard) const {
-  const TensorDecl &decl = source->program().state[index];
+Status Session::shard(Value kind, size_t index, ArrayView &shard) const {
+  const TensorDecl &decl = declOf(source->program(), kind, index);
   const int64_t bytes = shardOf(decl, where).there;
-  shard = {values.address(Space::State, uint32_t(index)), decl.dtype, decl.staticShape, bytes};
+  const Space space = kind == Value::State ? Space::State : Space::Parameter;
+  shard = {values.address(space, uint32_t(index)), decl.dtype, decl.staticShape, bytes};
   return device->view(shard.data, bytes, shard.data);
+}
+
+Status Session::gather(size_t index, ArrayView &array) const {
+  const TensorDecl &decl = source->program().parameters[index];
+  std::vector<unsigned char> &bytes = gathered[index];
+  bytes.resize(size_t(decl.staticBytes));
+  for (const Session *rank : ranksHere) {
+    ArrayView part;
+    if (!rank->hasParameter(index))
+      return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
+    TRAINRT_TRY(rank->shard(Value::Parameter, index, part));
+    std::copy_n(static_cast<const unsigned char *>(part.data), part.bytes,
+                bytes.data() + shardOf(decl, rank->where).begin);
+  }
+  array = {bytes.data(), decl.dtype, decl.staticShape, decl.staticBytes};
+  return {};
 }
 
 Status Session::stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                              StepResult &result) {
   if (numerics)
     numerics->reset();
+  gathered.clear();
   TRAINRT_TRY(atStep(agree(batches, options, result)));
   // From here on the ranks are in step.
   result.step = steps + 1;

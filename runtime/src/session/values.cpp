@@ -46,7 +46,7 @@ Status SessionValues::create(std::shared_ptr<const Package> package, Device &on,
   place = where;
   // Writable parameters need memory of their own, unless nothing is trained.
   device = &on;
-  TRAINRT_TRY(store.create(source, on, inference));
+  TRAINRT_TRY(store.create(source, on, inference, where));
   bool needsState = !inference;
   if (inference && source->eval())
     for (const Buffer &buffer : source->eval()->buffers)

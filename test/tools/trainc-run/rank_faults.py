@@ -113,7 +113,8 @@ class Cases(Processes):
                 return lambda signal: self.call_at(f"writev:{AN_EXCHANGE + number}{later}", signal)
 
             yield "agrees", victim, told(AGREES), ["step 2: "], (1,)
-            yield "micro-batch", victim, told(AGREES, ":1"), ["step 2: "], (1,)
+            # A millisecond later, or when the machine comes to it.
+            yield "micro-batch", victim, told(AGREES, ":1"), [], (1, 2)
             yield "has gradients", victim, told(HAS_GRADIENTS), ["step 2: "], (1,)
             yield "exchanges", victim, sent(EXCHANGES), ["step 2: exchange of the gradient of parameter '"], (1,)
             yield "update", victim, sent(SUMS, ":1"), [], (1, 2)

@@ -69,9 +69,12 @@ class Sharded(Ranked):
         self.wide = self.path(".onnx")
         wide_model.write(self.wide)
         self.rows = self.data(**wide_model.rows(24))
+        self.frozen = self.path(".onnx")
+        wide_model.write(self.frozen, widths=wide_model.FROZEN)
 
     def sharded(self, *flags, how="zero1"):
-        return self.trainc(self.wide.with_suffix(""), "--distribute", how, *flags)
+        model = self.frozen if "--quantize" in flags else self.wide
+        return self.trainc(model.with_suffix(""), "--distribute", how, *flags)
 
     def same(self, package, how, *run, worlds):
         """Ranks and one process of the same package."""
@@ -166,12 +169,15 @@ class Cases(Sharded):
 
     def case_memory_beforehand(self):
         """What the report, and the plan of a run, say of a rank is what it holds: exchanges have their room."""
-        for model, sizes in (("vit", dict(batch=2)), ("mlp", dict(batch=3))):
-            data = self.model_data(model)
-            for world in (1, 2, 3, 8):
+        wide, adapters = self.wide.with_suffix(""), ["--lora", "r=4,alpha=8", "--quantize", "nf4"]
+        for model, data, sizes, how in (("vit", self.model_data("vit"), dict(batch=2), ["data"]),
+                                          ("mlp", self.model_data("mlp"), dict(batch=3), ["data"]),
+                                          (wide, self.rows, dict(batch=2), ["zero1"]), (wide, self.rows, dict(batch=2), ["zero3"]),
+                                          (self.frozen.with_suffix(""), self.rows, dict(batch=2), ["zero3", *adapters])):  # fmt: skip
+            for world in (1, 2, 3, 8) if how == ["data"] else (1, 3):
                 report = self.path(".json")
                 dims = [word for size in (sizes | {"world": world}).items() for word in ("--dim", "{}=1..{}".format(*size))]
-                package = self.trainc(model, "--distribute", "data", "--clip-norm", "1", *dims, f"--report={report}")
+                package = self.trainc(model, "--distribute", *how, "--clip-norm", "1", *dims, f"--report={report}")
                 told = json.loads(report.read_text())
                 expect(told["time"]["world"] == world, told["time"])
                 events = self.log(
@@ -295,13 +301,17 @@ class Cases(Sharded):
             ("zero2", ["--optimizer", "lamb", "--grad-norm", "--optimizer-state", "bf16"], (4,)),
             ("zero1", ["--optimizer", "sgd", "--momentum", "0.9"], (5,)),
             ("zero2", ["--lora", "r=256,alpha=8", "--quantize", "nf4"], (3,)),
+            ("zero3", ["--optimizer-state", "int8", "--clip-norm", "1"], (1, 2, 3, 4)),
+            ("zero3", ["--optimizer", "lamb", "--grad-norm"], (3,)),
+            ("zero3", ["--lora", "r=256,alpha=8", "--quantize", "nf4"], (3,)),
+            ("zero3", ["--lora", "r=4,alpha=8", "--quantize", "int8"], (2,)),
         ):
             self.same(self.sharded(*flags, how=how), "--emulate-world", *run, worlds=worlds)
 
     def case_shards_change_no_bits(self):
         """Where no norm is added up in another order, ranks with shards make what ranks with all of it make."""
         whole = self.sharded(how="data")
-        for how in ("zero1", "zero2"):
+        for how in ("zero1", "zero2", "zero3"):
             for world in (["--emulate-world", "3"], []):
                 run = ["--batch-size", "2", "--steps", "3", *world]
                 expected = self.trained(whole, self.rows, *run)
@@ -309,35 +319,59 @@ class Cases(Sharded):
 
     def case_uneven_shards(self):
         """The end of an epoch, where a rank has no batch, with variants of packed tokens and dropout."""
-        for how in ("zero1", "zero2"):
+        wide_model.widen(self.arguments.models / "gpt2.onnx", wide := self.path(".onnx"), 128, 2100)
+        for how, tokens in (("zero1", "gpt2"), ("zero2", "gpt2"), ("zero3", wide.with_suffix(""))):
             for package, data, run in (
                 (self.sharded("--clip-norm", "1", how=how), self.data(**wide_model.rows(10)),
                  ["--batch-size", "3", "--epochs", "2", "--accumulate-by", "rows"]),
-                (self.trainc("gpt2", "--distribute", how, "--clip-norm", "1"), self.tokens, ["--batch-size", "2", "--steps", "3", "--trim"]),
+                (self.trainc(tokens, "--distribute", how, "--clip-norm", "1"), self.tokens, ["--batch-size", "2", "--steps", "3", "--trim"]),
             ):  # fmt: skip
                 self.equal(self.trained(package, data, *run, "--emulate-world", "3"),
                            self.trained(package, data, *run, "--accumulate", "3"), f"{how} {run}")  # fmt: skip
 
     def case_shards_in_checkpoints(self):
         """They are whole there: any number of ranks goes on."""
-        package, run, saved = self.sharded("--optimizer-state", "int8"), ["--batch-size", "2", "--steps", "4"], self.path("")
-        whole = self.losses(package, self.rows, *run, "--emulate-world", "2", "--save", saved, "--save-every", "2")
-        for how in (["--emulate-world", "2"], ["--accumulate", "2"]):
-            rest = self.losses(package, self.rows, *run, *how, "--resume", saved / "step-2")
-            expect(rest == whole[2:], how, rest, whole)
-        self.same(package, "--emulate-world", *run, "--resume", saved / "step-2", worlds=(1, 3, 4))
+        for mode in ("zero1", "zero3"):
+            package, run, saved = self.sharded("--optimizer-state", "int8", how=mode), ["--batch-size", "2", "--steps", "4"], self.path("")
+            whole = self.losses(package, self.rows, *run, "--emulate-world", "2", "--save", saved, "--save-every", "2")
+            for how in (["--emulate-world", "2"], ["--accumulate", "2"]):
+                rest = self.losses(package, self.rows, *run, *how, "--resume", saved / "step-2")
+                expect(rest == whole[2:], mode, how, rest, whole)
+            self.same(package, "--emulate-world", *run, "--resume", saved / "step-2", worlds=(1, 3, 4))
 
     def case_shards_take_less(self):
         def peak(how, world):
             return self.log(self.sharded(how=how), self.rows, "--batch-size", "2", "--steps", "1", "--emulate-world", world)[0]["peak_bytes"]
 
         expect(peak("zero2", 8) < peak("zero1", 8) < peak("zero1", 2) < peak("data", 2), peak("zero2", 8), peak("zero1", 8))
+        expect(peak("zero3", 8) < peak("zero2", 8), peak("zero3", 8), peak("zero2", 8))
+        # What is frozen as well: codes and their scales.
+        adapters = ["--lora", "r=4,alpha=8", "--quantize", "nf4"]
+        held = []
+        for how in ("data", "zero3"):
+            package = self.sharded(*adapters, how=how)
+            events = self.log(package, self.rows, "--batch-size", "2", "--steps", "1", "--emulate-world", 4, "--memory-stats")
+            held.append(next(e["parameters"] + e["mapped"] for e in events if "mapped" in e))
+        expect(held[1] < held[0] / 2, held)
 
     def case_micro_batches_of_shards(self):
         """With several of them each is exchanged by itself; a rank may have fewer."""
         data, run = self.data(**wide_model.rows(14)), ["--batch-size", "2", "--epochs", "1"]
         whole = self.losses(self.sharded(how="data"), data, *run, "--accumulate", "4")
         self.close(self.losses(self.sharded(how="zero2"), data, *run, "--accumulate", "2", "--emulate-world", "2"), whole, 1e-6)
+
+    def case_whole_parameters(self):
+        """Who evaluates, predicts or exports behind the training has all of them."""
+        package, run = self.sharded(how="zero3"), ["--batch-size", "24", "--steps", "2"]
+        made = []
+        for how in (["--emulate-world", "3"], ["--accumulate", "3"]):
+            predicted, exported = self.path(".safetensors"), self.path(".safetensors")
+            events = self.log(package, self.rows, *run, *how, "--eval", self.rows, "--eval-every", "1", "--predict", self.rows,
+                              "--outputs", "loss", "-o", predicted, "--export", exported)  # fmt: skip
+            evals = [e["loss"] for e in events if e.get("event") == "eval"]
+            expect(len(evals) >= 2, events)
+            made.append((evals, predicted.read_bytes(), exported.read_bytes()))
+        expect(made[0] == made[1], made[0][0], made[1][0])
 
     def case_not_finite_in_shards(self):
         """What the last rank alone sees all are told, and nothing of it goes to the others."""
@@ -429,6 +463,17 @@ class ProcessCases(Processes):
         package = self.sharded(*flags)
         self.same(package, "--ranks", *run, worlds=(2,))
         self.same(self.sharded(*flags, how="zero2"), "--ranks", *run, worlds=(3,))
+        # Each has a part of the parameters: all evaluate at once, whoever has a batch.
+        package3 = self.sharded(*flags, how="zero3")
+        scores = []
+        for how in ("--ranks", "--accumulate"):
+            evaluating = ["--eval", self.data(**wide_model.rows(8)), "--eval-every", "2", "--save", self.path("")]
+            events = self.log(package3, self.rows, *run, *evaluating, how, "3")
+            scores.append([e["loss"] for e in events if "loss" in e])
+        expect(scores[0] == scores[1] and len(scores[0]) > 3, scores)
+        self.same(package3, "--ranks", *run, worlds=(3,))
+        self.refused(["each of 2 processes has a part of the parameters (--distribute zero3), so none can predict or export", "--resume DIR --predict"],
+                     package3, self.rows, *run, "--ranks", "2", "--export", self.path(".safetensors"))  # fmt: skip
         saved = self.path("")
         best = ["--eval", self.rows, "--eval-every", "1", "--keep-best", "1", "--metric", "loss", "--save-every", "2"]
         self.run(package, self.rows, *run, *best, "--ranks", "2", "--save", saved)

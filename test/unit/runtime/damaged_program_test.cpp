@@ -127,8 +127,10 @@ TEST(DamagedProgram, Tensors) {
   for (int64_t unit : {int64_t(-1), int64_t(1) << 60})
     expectUnread([unit](fb::ProgramT &program) { program.state[0]->shard_unit = unit; },
                  "state[0] 'w/exp_avg'.shard_unit is " + std::to_string(unit));
-  expectUnread([](fb::ProgramT &program) { program.parameters[0]->shard_unit = 4; },
-               "parameters[0] 'w'.shard_unit is 4");
+  expectUnread([](fb::ProgramT &program) { program.parameters[0]->shard_unit = -4; },
+               "parameters[0] 'w'.shard_unit is -4");
+  expectUnread([](fb::ProgramT &program) { program.inputs[0]->shard_unit = 4; },
+               "inputs[0] 'x'.shard_unit is 4");
   expectUnread([](fb::ProgramT &program) { program.state[0]->gradient_unit = 4; },
                "state[0] 'w/exp_avg'.gradient_unit is 4");
   expectUnread([](fb::ProgramT &program) { program.value_rules[0]->input = 0; },

@@ -30,6 +30,28 @@ Device::Source copyOf(const void *data, ThreadPool &pool) {
   };
 }
 
+/// Where sources begin.
+constexpr int64_t sourceAlignment = 64;
+
+/// What `whole` has from byte `begin` on.
+Device::Source behind(const Device::Source &whole, int64_t begin) {
+  if (!begin)
+    return whole;
+  return [whole, begin](unsigned char *to, int64_t first, int64_t last) {
+    if ((begin + first) % sourceAlignment == 0)
+      return whole(to, begin + first, begin + last);
+    // A shard may begin anywhere: in pieces, by way of a copy that begins in front of them.
+    std::vector<unsigned char> piece;
+    for (int64_t at = first, size; at < last; at += size) {
+      size = std::min(copyGrain, last - at);
+      const int64_t before = (begin + at) % sourceAlignment;
+      piece.resize(size_t(before + size));
+      whole(piece.data(), begin + at - before, begin + at + size);
+      std::copy_n(piece.data() + before, size, to + (at - first));
+    }
+  };
+}
+
 } // namespace
 
 /// Writable parameters lie in one block on the host; a device has all of them in its memory.
@@ -37,9 +59,11 @@ bool ParameterStore::inBlock(size_t index, bool readOnly) const {
   return !device->isHost() || (!readOnly && package->isWritten(index));
 }
 
-Status ParameterStore::create(std::shared_ptr<const Package> source, Device &where, bool readOnly) {
+Status ParameterStore::create(std::shared_ptr<const Package> source, Device &on, bool readOnly,
+                              const RunPlace &where) {
   package = std::move(source);
-  device = &where;
+  device = &on;
+  place = where;
   slots.resize(package->program().parameters.size());
   // Names are unique: the package has been checked.
   for (size_t i = 0; i < slots.size(); ++i)
@@ -51,7 +75,7 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
   for (size_t i = 0; i < slots.size(); ++i)
     if (inBlock(i, readOnly)) {
       offsets[i] = end;
-      end += padded(package->program().parameters[i].staticBytes, alignment);
+      end += padded(rangeOf(i).held, alignment);
     }
   DeviceMemory &block = blocks.emplace_back();
   TRAINRT_TRY(device->allocate(end, "parameters", false, block));
@@ -73,7 +97,7 @@ Status ParameterStore::own(size_t index) {
     return {};
   const TensorDecl &decl = package->program().parameters[index];
   DeviceMemory memory;
-  TRAINRT_TRY(device->allocate(decl.staticBytes, "parameters", true, memory));
+  TRAINRT_TRY(device->allocate(rangeOf(index).held, "parameters", true, memory));
   // Until now it was counted as mapped.
   if (slot.valid)
     mapped -= decl.staticBytes;
@@ -88,18 +112,30 @@ Status ParameterStore::own(size_t index) {
 Status ParameterStore::store(size_t index, const Device::Source &source) {
   // Before anything is written: without memory the old value stays.
   TRAINRT_TRY(own(index));
-  TRAINRT_TRY(
-      device->write(slots[index].data, package->program().parameters[index].staticBytes, source));
+  const ShardRange range = rangeOf(index);
+  TRAINRT_TRY(device->write(slots[index].data, range.there, behind(source, range.begin)));
+  TRAINRT_TRY(clearEnd(index));
   slots[index].valid = true;
   return {};
 }
 
+/// What a shard has behind the end of the parameter.
+Status ParameterStore::clearEnd(size_t index) {
+  const ShardRange range = rangeOf(index);
+  return range.held == range.there
+             ? Status()
+             : device->clear(slots[index].data + range.there, range.held - range.there);
+}
+
 /// Of the declared type and size; the caller has checked that.
 Status ParameterStore::set(size_t index, const void *data, bool onDevice) {
-  int64_t bytes = package->program().parameters[index].staticBytes;
+  const int64_t bytes = package->program().parameters[index].staticBytes;
   if (onDevice) {
+    const ShardRange range = rangeOf(index);
     TRAINRT_TRY(own(index));
-    TRAINRT_TRY(device->copy(slots[index].data, data, bytes));
+    TRAINRT_TRY(device->copy(slots[index].data,
+                             static_cast<const unsigned char *>(data) + range.begin, range.there));
+    TRAINRT_TRY(clearEnd(index));
     slots[index].valid = true;
     return {};
   }
@@ -209,7 +245,7 @@ Status ParameterStore::fromPackage(size_t index, bool orRandom) {
   }
   // Kernels read whole elements.
   bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
-  if (!slots[index].own && aligned) {
+  if (mayBeMapped(index) && aligned) {
     useMapped(index, data, std::move(file));
     return {};
   }
@@ -273,7 +309,7 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
   }
   // Frozen ones stay in the file where they have the right type.
   auto *data = static_cast<const unsigned char *>(array.data);
-  if (array.dtype == decl.dtype && tensor.mapping && !slots[index].own) {
+  if (array.dtype == decl.dtype && tensor.mapping && mayBeMapped(index)) {
     useMapped(index, data, tensor.mapping);
     return {};
   }

@@ -21,8 +21,10 @@ class WeightsFile;
 
 class ParameterStore {
 public:
-  /// Memory for the trainable parameters, or for none if `readOnly`. No parameter has a value yet.
-  Status create(std::shared_ptr<const Package> package, Device &device, bool readOnly);
+  /// Memory for the trainable parameters, or for none if `readOnly`, or for the shards that a rank
+  /// has of them. No parameter has a value yet.
+  Status create(std::shared_ptr<const Package> package, Device &device, bool readOnly,
+                const RunPlace &place);
 
   /// Values from where the manifest says; `seed` is for those that begin at random. MissingWeights
   /// names the file, if it is absent or has another identity than when the package was made.
@@ -36,7 +38,8 @@ public:
   Status loadFile(const std::string &path, int64_t seed, std::string &warnings);
   /// See TRAINRT_WEIGHTS_RANDOM.
   Status randomize(int64_t seed, double std);
-  /// Replaces the value of parameter `index`; `onDevice`: by one in the device's memory, which it
+  /// Replaces the value of parameter `index` by a whole one, of which a rank keeps its shard;
+  /// `onDevice`: by one in the device's memory, which it
   /// reads in the order of its runs.
   Status set(size_t index, const void *data, bool onDevice = false);
 
@@ -88,13 +91,23 @@ private:
   Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file, bool orRandom);
   /// Whether parameter `index` gets memory in the first block.
   bool inBlock(size_t index, bool readOnly) const;
+  ShardRange rangeOf(size_t index) const {
+    return shardOf(package->program().parameters[index], place);
+  }
+  /// Whether its value may stay where a file has it.
+  bool mayBeMapped(size_t index) const {
+    return !slots[index].own &&
+           (place.world == 1 || !package->program().parameters[index].shardUnit);
+  }
   Status own(size_t index);
   /// Makes memory for the parameter if it has none, and stores its value.
   Status store(size_t index, const Device::Source &source);
+  Status clearEnd(size_t index);
   void useMapped(size_t index, const unsigned char *data, std::shared_ptr<const MappedFile> file);
 
   std::shared_ptr<const Package> package;
   Device *device = nullptr;
+  RunPlace place;
   std::vector<Slot> slots;
   std::unordered_map<std::string, size_t> places; ///< by name
   std::vector<DeviceMemory> blocks;

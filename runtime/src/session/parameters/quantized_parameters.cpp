@@ -316,7 +316,7 @@ Status ParameterStore::loadCodes(size_t index, WeightsFile &file, std::set<std::
     return {};
   }
   // Codes are read-only, and have no alignment.
-  if (tensor.mapping && !slots[index].own) {
+  if (tensor.mapping && mayBeMapped(index)) {
     useMapped(index, static_cast<const unsigned char *>(tensor.array.data), tensor.mapping);
     return {};
   }

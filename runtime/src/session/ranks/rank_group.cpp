@@ -58,7 +58,8 @@ Status RankGroup::follow(Session &first) {
   for (std::unique_ptr<Session> &other : others) {
     for (size_t i = 0; i < program.parameters.size(); ++i) {
       ArrayView from, to;
-      if (!first.hasParameter(i))
+      // Of what is in shards each has got its own.
+      if (!first.hasParameter(i) || (world() > 1 && program.parameters[i].shardUnit))
         continue;
       TRAINRT_TRY(first.parameter(i, from));
       if (other->hasParameter(i)) {
@@ -72,7 +73,6 @@ Status RankGroup::follow(Session &first) {
     }
     for (size_t i = 0; first.hasState() && i < program.state.size(); ++i) {
       ArrayView from;
-      // Of what is in shards each has got its own.
       if (program.state[i].shardUnit)
         continue;
       TRAINRT_TRY(first.state(i, from));
@@ -121,6 +121,16 @@ Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
       settings.weights += begin;
     StepResult ignored;
     return session.step(own, settings, rank ? ignored : result);
+  });
+}
+
+/// The others' outputs are those of the first one.
+Status RankGroup::eval(Session &first, const Batch &batch, bool fillMissing, double &loss) {
+  if (!first.sharesParameters())
+    return first.eval(batch, fillMissing, loss);
+  return together(first, [&](size_t rank, Session &session) {
+    double ignored;
+    return session.eval(batch, fillMissing, rank ? ignored : loss);
   });
 }
 

@@ -22,6 +22,8 @@ public:
   Status step(Session &first, const std::vector<Batch> &batches, const StepOptions &options,
               StepResult &result);
   /// saveCheckpoint of all ranks.
+  /// As `Session::eval`; by all ranks at once where each has a part of the parameters.
+  Status eval(Session &first, const Batch &batch, bool fillMissing, double &loss);
   Status save(Session &first, const std::string &directory, unsigned keep,
               const std::string &dataPosition, CheckpointInfo &info, CheckpointClaim *claim);
   int world() const { return int(others.size()) + 1; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A model whose weights are large enough for shards, and data for it. In blocks of optimizer state the first weight is
+"""A model whose weights are large enough for shards (with FROZEN, their codes of 4 bits, too), and data for it. In blocks of optimizer state the first weight is
 whole, the second has a divisor that is no power of two, the third none."""
 
 import numpy as np
@@ -7,6 +7,7 @@ import onnx
 from onnx import TensorProto, helper
 
 WIDTHS = 256, 300, 257, 263
+FROZEN = 256, 600, 263
 
 
 def write(path, batch="batch", widths=WIDTHS):
@@ -28,6 +29,26 @@ def write(path, batch="batch", widths=WIDTHS):
     graph = helper.make_graph(nodes, "wide", inputs, outputs, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
+    onnx.save(model, path)
+
+
+def widen(source, path, old, new):
+    """`source` with MLPs of `new` hidden units in place of `old`, as exports write GPT-2."""
+    random, model = np.random.default_rng(3), onnx.load(source)
+    values = list(model.graph.initializer)
+    for attribute in (a for node in model.graph.node for a in node.attribute if a.name in ("value", "value_ints")):
+        values += [attribute.t] if attribute.HasField("t") else []
+        attribute.ints[:] = [new if size == old else size for size in attribute.ints]
+    for value in values:
+        array = onnx.numpy_helper.to_array(value)
+        if value.data_type == TensorProto.INT64 and array.size <= 8:  # of a reshape
+            array = np.where(array == old, new, array)
+        elif ".mlp.c_" in value.name and old in array.shape:
+            array = random.standard_normal([new if size == old else size for size in array.shape]).astype(np.float32) * 0.02
+        else:
+            continue
+        value.CopyFrom(onnx.numpy_helper.from_array(array, value.name))
+    del model.graph.value_info[:]
     onnx.save(model, path)
 
 

@@ -127,6 +127,51 @@ TEST(SessionRanks, SayWhatIsInShards) {
             "the gradient of 'w': each rank holds a part of it");
 }
 
+TEST(SessionRanks, SharePartsOfParameters) {
+  TinyOptions options = distributedTiny();
+  options.editProgram = [edit = options.editProgram](fb::ProgramT &program) {
+    edit(program);
+    program.parameters[0]->shard_unit = 2;
+  };
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk", options);
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<Communicator>> ranks;
+  for (auto &rank : createThreadRanks(3))
+    ranks.push_back(std::move(rank));
+  for (const auto &rank : ranks) {
+    SessionOptions settings;
+    settings.ranks = rank;
+    ASSERT_TRUE(Session::create(package, settings, sessions.emplace_back()).ok());
+  }
+  // Two of three elements are the first rank's, one the second's, and none the third's.
+  const float w[3] = {1, 2, 3};
+  ShardRange own;
+  for (size_t rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(sessions[rank]->setParameter(0, {w, DType::F32, {3}, 12}).ok());
+    ASSERT_TRUE(sessions[rank]->holdsShard(Session::Value::Parameter, 0, own));
+    EXPECT_EQ(own.there, rank == 0 ? 8 : rank == 1 ? 4 : 0);
+    ArrayView part;
+    ASSERT_TRUE(sessions[rank]->shard(Session::Value::Parameter, 0, part).ok());
+    EXPECT_EQ(std::memcmp(part.data, w + 2 * rank, size_t(part.bytes)), 0);
+  }
+  // One process has its own part alone; where all ranks are in it, they have it together.
+  ArrayView array;
+  EXPECT_EQ(sessions[0]->parameter(0, array).message(),
+            "parameter 'w': each rank holds a part of it; a checkpoint has all, which one process "
+            "reads");
+  std::vector<Session *> here;
+  for (const std::unique_ptr<Session> &session : sessions)
+    here.push_back(session.get());
+  sessions[0]->setRanksHere(here);
+  const float other[3] = {4, 5, 6};
+  ASSERT_TRUE(sessions[0]->setParameter(0, {other, DType::F32, {3}, 12}).ok());
+  ASSERT_TRUE(sessions[0]->parameter(0, array).ok());
+  EXPECT_EQ(std::memcmp(array.data, other, 12), 0);
+}
+
 TEST(SessionRanks, FollowWhatACallerSets) {
   Tiny one, ranks;
   ASSERT_TRUE(one.alone().ok());

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `align-collectives`.
+#ifndef TRAINC_SCHEDULE_ALIGNCOLLECTIVES_TD
+#define TRAINC_SCHEDULE_ALIGNCOLLECTIVES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AlignCollectivesPass : Pass<"align-collectives", "::mlir::ModuleOp"> {
+  let summary = "ranks that run different functions at once make the same calls to each other";
+  let description = [{
+    The sums of `@micro` are taken where their gradients are there, in the order in which they are, so that what gathers
+    weights for the rest of the backward pass does not wait for them, nor they for it. Its variants take theirs in the
+    same order, and `@absent`, of a rank that has no batch, in the same order among the gathers of `@micro`, which it
+    makes for the others alone (`train.for_others`). `form-kernels` keeps the order of the program. Runs behind
+    everything that makes collectives: `recompute` gathers weights again.
+
+    Does nothing without `@micro` that has collectives (`train.in_step`).
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif // TRAINC_SCHEDULE_ALIGNCOLLECTIVES_TD
