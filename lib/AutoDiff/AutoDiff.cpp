@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `autodiff`. One walk forward finds what depends on the wanted values, one walk backward
-// what the loss depends on and, where both hold, asks each op for its vector-Jacobian product.
+// The pass `autodiff`: the loss, and which cotangents are wanted
+// (dialects/Train/Reverse/Cotangents.h).
 
 #include "lib/AutoDiff/AutoDiff.h"
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/Reverse/Cotangents.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -20,101 +20,25 @@ namespace trainc {
 #include "lib/AutoDiff/AutoDiff.h.inc"
 } // namespace trainc
 
-/// Whether a gradient can flow through this operand. An op without a derivative is asked by type,
-/// so that it is found where it stands in the way.
-static bool isDifferentiable(OpOperand &operand) {
-  if (auto op = dyn_cast<DifferentiableOpInterface>(operand.getOwner()))
-    return op.isDifferentiable(operand.getOperandNumber());
-  return isa<FloatType>(getElementTypeOrSelf(operand.get().getType()));
-}
-
-static bool isDifferentiable(OpResult result) {
-  if (auto op = dyn_cast<DifferentiableOpInterface>(result.getOwner()))
-    return op.isDifferentiableResult(result.getResultNumber());
-  return isa<FloatType>(getElementTypeOrSelf(result.getType()));
-}
-
-/// Appends to the block what computes the cotangents of `wanted`, for a cotangent `seed` of `of`.
-/// Null where `of` does not depend on a wanted value. Linear in the ops of the block.
 FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value of, Value seed,
                                                       ValueRange wanted) {
-  // What depends on the wanted values.
-  DenseSet<Value> varied(wanted.begin(), wanted.end());
-  Block *block = of.getParentBlock();
-  SmallVector<Operation *> ops;
-  for (Operation &op : *block) {
-    // Taken down before anything is built: ops that are added are not walked.
-    ops.push_back(&op);
-    bool any = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
-      return varied.contains(operand.get()) && isDifferentiable(operand);
-    });
-    if (any)
-      for (OpResult result : op.getResults())
-        if (isDifferentiable(result))
-          varied.insert(result);
-  }
-
-  DenseMap<Value, Value> cotangents;
-  if (varied.contains(of))
-    cotangents[of] = seed;
-  // Gradients of one value of a 16-bit type are summed in f32.
-  auto cotangentOf = [&](Value value) {
-    Value sum = cotangents.lookup(value);
-    return sum ? TrainBuilder(builder, sum.getLoc()).cast(sum, value.getType()) : sum;
-  };
-  for (Operation *op : llvm::reverse(ops)) {
-    // In reverse order every use of a result comes before the op itself: its cotangent is complete.
-    SmallVector<Value> incoming;
-    bool any = false;
-    for (Value result : op->getResults()) {
-      incoming.push_back(cotangentOf(result));
-      any |= bool(incoming.back());
-    }
-    if (!any)
-      continue;
-    SmallVector<bool> needed;
-    for (OpOperand &operand : op->getOpOperands())
-      needed.push_back(varied.contains(operand.get()) && isDifferentiable(operand));
-    if (llvm::none_of(needed, [](bool need) { return need; })) // it makes a wanted value
-      continue;
-    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (!differentiable || !differentiable.hasDerivative()) {
-      // A way from the op up to a parameter.
-      // The note names the parameter that asks for this derivative.
-      Value from = op->getOperand(llvm::find(needed, true) - needed.begin());
-      while (Operation *producer = from.getDefiningOp())
-        from = *llvm::find_if(producer->getOperands(), [&](Value v) { return varied.contains(v); });
-      return attachNotes(op->emitError()
-                             << describeOp(op)
-                             << " has no derivative, but the loss depends on a trainable parameter "
-                                "through it; freeze what is before it, or replace the node",
-                         {{"the parameter", from}});
-    }
-    TrainBuilder tb(builder, op->getLoc());
-    SmallVector<Value> gradients(op->getNumOperands());
-    // `needed` keeps ops from building products that nobody reads.
-    differentiable.buildVJP(tb, incoming, needed, gradients);
-    for (auto [operand, gradient, need] : llvm::zip_equal(op->getOperands(), gradients, needed)) {
-      if (!need || !gradient)
-        continue;
-      if (gradient.getType() != operand.getType())
-        return attachNotes(op->emitError() << describeOp(op) << " gave a gradient of type "
-                                           << gradient.getType() << " for an operand of type "
-                                           << operand.getType(),
-                           {{"the operand", operand}});
-      // The first of several gradients is taken as it is; later ones are added in reverse program
-      // order, always the same.
-      Value &sum = cotangents[operand];
-      if (sum && getElementType(operand).getIntOrFloatBitWidth() < 32)
-        sum = tb.add(tb.cast(sum, builder.getF32Type()), tb.cast(gradient, builder.getF32Type()));
-      else
-        sum = tb.add(sum, gradient);
-    }
-  }
-  SmallVector<Value> result;
-  for (Value value : wanted)
-    result.push_back(cotangentOf(value));
-  return result;
+  CotangentProblem problem;
+  FailureOr<SmallVector<Value>> found =
+      train::buildCotangents(builder, *of.getParentBlock(), of, seed, wanted, problem);
+  if (succeeded(found))
+    return found;
+  // The note names the parameter that asks for this derivative.
+  if (!problem.gradient)
+    return attachNotes(problem.op->emitError()
+                           << describeOp(problem.op)
+                           << " has no derivative, but the loss depends on a trainable parameter "
+                              "through it; freeze what is before it, or replace the node",
+                       {{"the parameter", problem.value}});
+  return attachNotes(problem.op->emitError()
+                         << describeOp(problem.op) << " gave a gradient of type "
+                         << problem.gradient << " for an operand of type "
+                         << problem.value.getType(),
+                     {{"the operand", problem.value}});
 }
 
 namespace {
@@ -205,6 +129,8 @@ private:
       gradients.erase();
       return failure();
     }
+    // A derivative may have replaced its op by one that keeps more.
+    lossValue = terminator->getOperand(*loss);
     // The loss first, then the model's own updates, then a gradient for each trainable parameter.
     SmallVector<Value> results = {lossValue};
     SmallVector<Attribute> resultAttrs = {gradients.getResultAttrDict(*loss)};

@@ -3,6 +3,7 @@
 // is evaluated too. Integers are doubles that wrap around like their type; floats keep the double's
 // bits.
 #include "trainc/Reference/Reference.h"
+#include "dialects/Train/Loops/Loops.h"
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainDetail.h"
@@ -114,6 +115,41 @@ static Block *getWrappedBlock(Operation *op) {
   return fits ? &block : nullptr;
 }
 
+/// Step by step; slices lie behind each other.
+static FailureOr<HostTensors> evaluateLoop(LoopOp loop, ArrayRef<HostTensor> operands,
+                                           const SymbolValues &symbols) {
+  const size_t carried = loop.numCarried(), scanned = loop.getScanned().size();
+  FailureOr<int64_t> steps = symbols.evaluate(loop.getSteps());
+  if (failed(steps))
+    return failure();
+  HostTensors results(operands.take_front(carried));
+  for (Value stacked : loop.getStacked()) {
+    auto shape = reference::evaluateShape(stacked.getType(), symbols);
+    if (failed(shape))
+      return failure();
+    results.push_back(reference::makeTensor(*shape));
+  }
+  for (int64_t i = 0; i < *steps; ++i) {
+    const int64_t at = loop.getReverse() ? *steps - 1 - i : i;
+    HostTensors arguments(ArrayRef(results).take_front(carried));
+    for (const HostTensor &all : operands.slice(carried, scanned)) {
+      HostTensor slice = reference::makeTensor(ArrayRef(all.shape).drop_front());
+      std::copy_n(all.data.begin() + at * slice.size(), slice.size(), slice.data.begin());
+      arguments.push_back(std::move(slice));
+    }
+    llvm::append_range(arguments, operands.drop_front(carried + scanned));
+    FailureOr<HostTensors> made = reference::evaluateBlock(*loop.getBlock(), arguments, symbols);
+    if (failed(made))
+      return failure();
+    for (auto [number, value] : llvm::enumerate(*made))
+      if (number < carried)
+        results[number] = value;
+      else
+        llvm::copy(value.data, results[number].data.begin() + at * value.size());
+  }
+  return results;
+}
+
 /// Also of what it wraps.
 bool reference::isEvaluable(Operation *op) {
   if (isa<PointwiseOpInterface, ReductionOpInterface, ReferenceOpInterface>(op))
@@ -125,6 +161,8 @@ bool reference::isEvaluable(Operation *op) {
 
 FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor> operands,
                                              const SymbolValues &symbols) {
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return evaluateLoop(loop, operands, symbols);
   // A kernel is what its ops are.
   if (Block *block = getWrappedBlock(op))
     return evaluateBlock(*block, operands, symbols);

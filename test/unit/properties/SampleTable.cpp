@@ -661,6 +661,37 @@ const Sample samples[] = {
     {"train.all_gather", "%x: " SHARDS,
      "%0 = train.all_gather %x units = [4] : (" SHARDS ") -> tensor<5x3xf64>", "n"},
 
+    // Loops: products and sums over the steps, what is added up from step to step, and nesting of
+    // cheap ops; then backwards, with what is carried on as it was and of a length by name.
+    {"train.loop",
+     "%h: tensor<2x4xf64>, %x: tensor<3x2x4xf64>, %w: tensor<4x4xf64>, %b: tensor<4xf64>, "
+     "%s: tensor<2x4xf64>",
+     "%0:2 = train.loop (%h) scanned (%x) invariant (%w, %b, %s) steps <3> : (tensor<2x4xf64>, "
+     "tensor<3x2x4xf64>, tensor<4x4xf64>, tensor<4xf64>, tensor<2x4xf64>) -> (tensor<2x4xf64>, "
+     "tensor<3x2x4xf64>) {\n"
+     "  ^bb0(%c: tensor<2x4xf64>, %i: tensor<2x4xf64>, %v: tensor<4x4xf64>, %d: tensor<4xf64>, "
+     "%t: tensor<2x4xf64>):\n"
+     "  %1 = train.matmul %c, %v transposed : tensor<2x4xf64>, tensor<4x4xf64> -> "
+     "tensor<2x4xf64>\n"
+     "  %2 = train.broadcast %d axes = [1] : tensor<4xf64> -> tensor<2x4xf64>\n"
+     "  %3 = train.add %1, %2 : tensor<2x4xf64>\n"
+     "  %4 = train.mul %i, %t : tensor<2x4xf64>\n"
+     "  %5 = train.add %3, %4 : tensor<2x4xf64>\n"
+     "  %6 = train.tanh %5 : tensor<2x4xf64>\n"
+     "  train.loop_yield %6, %6 : tensor<2x4xf64>, tensor<2x4xf64>\n"
+     "}",
+     "n n n n n"},
+    {"train.loop", "%h: tensor<4xf64>, %k: tensor<4xf64>, %x: tensor<?x4xf64, #train.dims<seq, 4>>",
+     "%0:3 = train.loop (%h, %k) scanned (%x) invariant () steps <seq> reverse : (tensor<4xf64>, "
+     "tensor<4xf64>, tensor<?x4xf64, #train.dims<seq, 4>>) -> (tensor<4xf64>, tensor<4xf64>, "
+     "tensor<?x4xf64, #train.dims<seq, 4>>) {\n"
+     "  ^bb0(%a: tensor<4xf64>, %b: tensor<4xf64>, %i: tensor<4xf64>):\n"
+     "  %1 = train.mul %a, %i : tensor<4xf64>\n"
+     "  %2 = train.add %1, %b : tensor<4xf64>\n"
+     "  train.loop_yield %b, %2, %a : tensor<4xf64>, tensor<4xf64>, tensor<4xf64>\n"
+     "}",
+     "n n n"},
+
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",
      "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Steps one after the other (docs/design/loops.md). In a file of its own, as few passes look into a loop.
+
+#ifndef TRAINC_TRAIN_LOOPS_TD
+#define TRAINC_TRAIN_LOOPS_TD
+
+include "dialects/Train/TrainBase.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def Train_LoopOp : Train_Op<"loop", [
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface, ["hasDerivative", "isDifferentiable", "isDifferentiableResult"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+  let summary = "a body that runs for each step, one after the other";
+  let description = [{
+    The body gets what is carried from step to step, a slice of each scanned operand (without its first axis, which has
+    `steps` elements) and the invariants, and ends with `train.loop_yield` of what is carried on, then what is stacked. The
+    results are what the last step has carried on, then the stacked values along a new first axis. With `reverse` the
+    last slice comes first, and what is stacked lies where its slices do. Without a step the results are the initial values.
+    Example: `%0:2 = train.loop(%h) scanned(%x) invariant(%w) steps <seq> : (tensor<2x4xf32>,
+    tensor<?x2x4xf32, #train.dims<seq, 2, 4>>, tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<?x2x4xf32, #train.dims<seq, 2, 4>>) {...}`.
+  }];
+  let arguments = (ins Variadic<Train_AnyTensor>:$initial, Variadic<Train_AnyTensor>:$scanned,
+                       Variadic<Train_AnyTensor>:$invariants, Train_DimAttr:$steps, UnitAttr:$reverse);
+  let results = (outs Variadic<Train_AnyTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $initial `)` `scanned` `(` $scanned `)` `invariant` `(` $invariants `)` `steps` $steps (`reverse` $reverse^)?
+    attr-dict `:` functional-type(operands, $results) $body
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBlock() { return &getBody().front(); }
+    unsigned numCarried() { return getInitial().size(); }
+    ::mlir::ResultRange getStacked() { return getResults().drop_front(numCarried()); }
+    ::mlir::ResultRange getCarried() { return getResults().take_front(numCarried()); }
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Train_LoopYieldOp : Train_Op<"loop_yield", [Terminator, ReturnLike, HasParent<"LoopOp">]> {
+  let summary = "what a step of a loop carries on, then what it adds to the stacked results";
+  let arguments = (ins Variadic<Train_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // TRAINC_TRAIN_LOOPS_TD
