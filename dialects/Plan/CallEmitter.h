@@ -33,12 +33,17 @@ public:
   /// A place for a result that is made of an operand in the same memory, which may be a gradient's
   /// accumulator, too: row major.
   virtual mlir::Value placeOver(mlir::Operation *op, mlir::Value operand, mlir::Value result) = 0;
+  /// Emits the ops of a block whose arguments lie in these buffers. What its terminator has first
+  /// is in the first arguments' buffers in the end, the rest in `results`.
+  virtual llvm::LogicalResult emitBlock(mlir::Block &block, mlir::ValueRange arguments,
+                                        mlir::ValueRange results) = 0;
 };
 
 /// Gives the train ops that are library calls their interface.
 void attachGemmCalls(mlir::MLIRContext *context);
 void attachAttentionCalls(mlir::MLIRContext *context);
 void attachCollectiveCalls(mlir::MLIRContext *context);
+void attachLoopCalls(mlir::MLIRContext *context);
 
 } // namespace trainc::plan
 

@@ -36,6 +36,7 @@ void PlanDialect::initialize() {
   attachGemmCalls(getContext());
   attachAttentionCalls(getContext());
   attachCollectiveCalls(getContext());
+  attachLoopCalls(getContext());
 }
 
 LogicalResult FunctionOp::verifyRegions() {

@@ -163,6 +163,23 @@ def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "addCpuWor
   let hasVerifier = 1;
 }
 
+def Plan_LoopOp : Plan_Command<"loop", ["getCommandCost"], [AttrSizedOperandSegments]> {
+  let summary = "begins, or with `end` ends, commands that run for each step of a sequence";
+  let description = [{
+    In step i the buffer of a slice is part i of its tensor, from the last part to the first with `reverse`. Slices of
+    `scanned` tensors are read, those of `stacked` ones written. `kept` is what else must live as long as the loop. The
+    command with `end` has the same operands and attributes beside.
+  }];
+  let arguments = (ins Variadic<Plan_BufferType>:$scanned, Variadic<Plan_BufferType>:$scanned_slices,
+                       Variadic<Plan_BufferType>:$stacked, Variadic<Plan_BufferType>:$stacked_slices,
+                       Variadic<Plan_BufferType>:$kept, Train_DimAttr:$steps, UnitAttr:$end, UnitAttr:$reverse);
+  let assemblyFormat = [{
+    (`end` $end^)? `scanned` `(` $scanned `)` `by` `(` $scanned_slices `)` `stacked` `(` $stacked `)` `by` `(` $stacked_slices `)`
+    `kept` `(` $kept `)` `steps` $steps (`reverse` $reverse^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_ReleaseOp : Plan_Op<"release"> {
   let summary = "ends a buffer's lifetime here, and not before";
   let description = [{

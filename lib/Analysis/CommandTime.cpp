@@ -30,7 +30,6 @@ public:
 
   bool isKnown = true;
 
-private:
   /// 0 where a size has no number; the whole estimate fails then.
   double value(DimAttr dim) {
     FailureOr<int64_t> number = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
@@ -40,6 +39,8 @@ private:
     isKnown &= succeeded(number);
     return succeeded(number) ? double(*number) : 0;
   }
+
+private:
   /// Each buffer once, as large as it is: commands that read a part of one are overestimated.
   double touched(Operation *command) {
     llvm::SmallDenseSet<Value> seen;
@@ -70,12 +71,20 @@ FailureOr<SmallVector<double, 0>> trainc::estimateSeconds(const FunctionLifetime
   Estimator estimate(lifetimes, bytes, symbols, speeds);
   SmallVector<double, 0> seconds;
   Operation *before = nullptr;
+  // Of the loops that a command is in, how often it runs.
+  SmallVector<double> runs = {1};
   for (Operation *command : lifetimes.commands) {
+    if (auto loop = dyn_cast<plan::LoopOp>(command)) {
+      if (loop.getEnd())
+        runs.pop_back();
+      else
+        runs.push_back(runs.back() * estimate.value(loop.getSteps()));
+    }
     // A further stage of a kernel finishes what little the one before has left.
     // Stages of one kernel are launches of the same buffers, one behind the other.
     const bool isStage = before && isa<plan::LaunchOp>(before) && isa<plan::LaunchOp>(command) &&
                          before->getOperands() == command->getOperands();
-    seconds.push_back(isStage ? 0 : estimate(command));
+    seconds.push_back(isStage ? 0 : runs.back() * estimate(command));
     before = command;
   }
   if (!estimate.isKnown)

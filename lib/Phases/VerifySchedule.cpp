@@ -34,17 +34,31 @@ bool hasPlace(Operation *op) {
   }
 }
 
+/// The first op that a plan would have no command for, also in the bodies of calls; null: none.
+Operation *findHomeless(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (!hasPlace(&op))
+      return &op;
+    // Kernels are what code generation reads.
+    if (isa<FusionOp>(op))
+      continue;
+    for (Region &region : op.getRegions())
+      if (Operation *inner = findHomeless(region.front()))
+        return inner;
+  }
+  return nullptr;
+}
+
 struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<VerifySchedule> {
   void runOnOperation() override {
     markAllAnalysesPreserved();
     if (failed(phases::checkFunctions(getOperation(), kPhase, kLeaves)))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      for (Operation &op : function.getBody().front().without_terminator())
-        if (!hasPlace(&op)) {
-          (void)phases::refuseOp(&op, kPhase, kLeaves);
-          return signalPassFailure();
-        }
+      if (Operation *op = findHomeless(function.getBody().front())) {
+        (void)phases::refuseOp(op, kPhase, kLeaves);
+        return signalPassFailure();
+      }
     if (failed(checkCollectives()))
       signalPassFailure();
   }

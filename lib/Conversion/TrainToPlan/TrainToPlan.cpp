@@ -404,6 +404,44 @@ private:
     return place.buffer;
   }
 
+  /// What is carried is an update of its argument: in place where nothing reads the old value
+  /// any more, else copied at the end.
+  LogicalResult emitBlock(Block &block, ValueRange arguments, ValueRange results) override {
+    for (auto [argument, buffer] : llvm::zip_equal(block.getArguments(), arguments))
+      places[argument] = {buffer, contiguousLayout(argument.getType())};
+    auto outerCopies = std::exchange(lateCopies, {});
+    OperandRange values = block.getTerminator()->getOperands();
+    const size_t carried = values.size() - results.size();
+    for (auto [target, value] : llvm::zip(block.getArguments(), values.take_front(carried))) {
+      Value made = value;
+      while (isReshape(made.getDefiningOp()))
+        made = made.getDefiningOp()->getOperand(0);
+      if (!isa<BlockArgument>(made)) {
+        updates[computedValue(value)].push_back(target);
+      } else if (made != target) {
+        // That argument may be written over before it is copied.
+        Value copy = declare(plan::Space::arena, "", value.getType(), value.getLoc());
+        DimAttr bytes = train::getBytes(value.getType());
+        plan::CopyOp::create(builder, value.getLoc(), places[made].buffer, copy, bytes);
+        lateCopies.push_back({copy, places[target].buffer, bytes});
+      }
+    }
+    for (auto [value, buffer] : llvm::zip_equal(values.drop_front(carried), results))
+      if (!canOwn(value) || wanted.contains(value) || updates.contains(value))
+        copies[value].push_back(buffer);
+      else
+        wanted[value] = buffer;
+    for (Value argument : block.getArguments())
+      finishResults(block.getTerminator(), argument);
+    for (Operation &op : block.without_terminator())
+      if (failed(convert(&op)))
+        return failure();
+    for (auto [from, to, bytes] : lateCopies)
+      plan::CopyOp::create(builder, block.getTerminator()->getLoc(), from, to, bytes);
+    lateCopies = std::move(outerCopies);
+    return success();
+  }
+
   func::FuncOp function;
   KernelSource kernels;
   OpBuilder ownBuilder;

@@ -23,18 +23,27 @@ public:
   using Base::Base;
   /// Every op must say what it is before grouping begins: an op that is left out would be lost.
   void runOnOperation() override {
-    for (Operation &op : getOperation().getBody().front().without_terminator()) {
-      if (isa<train::FusionOp>(op) || getFusionRole(&op) != FusionRole::None)
+    if (failed(form(getOperation().getBody().front())))
+      signalPassFailure();
+  }
+
+private:
+  /// Of the blocks within first: an op with a body is a call like others.
+  LogicalResult form(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (isa<train::FusionOp>(op))
         continue;
-      op.emitError("op '") << op.getName() << "' does not say how it becomes a kernel";
-      return signalPassFailure();
+      if (getFusionRole(&op) == FusionRole::None)
+        return op.emitError("op '") << op.getName() << "' does not say how it becomes a kernel";
+      for (Region &region : op.getRegions())
+        if (failed(form(region.front())))
+          return failure();
     }
-    func::FuncOp function = getOperation();
-    Block &block = function.getBody().front();
     KernelGroups groups(block, maxOps);
     assignGroups(block, groups, recomputeCost);
     const StoredValues values = decideStored(block, groups, recomputeCost);
-    emitKernels(block, groups, values, orderGroups(function, groups, values, scheduleUpdates));
+    emitKernels(block, groups, values, orderGroups(block, groups, values, scheduleUpdates));
+    return success();
   }
 };
 } // namespace

@@ -289,11 +289,13 @@ private:
 };
 } // namespace
 
-SmallVector<int> trainc::orderGroups(func::FuncOp function, const KernelGroups &groups,
+SmallVector<int> trainc::orderGroups(Block &block, const KernelGroups &groups,
                                      const StoredValues &values, bool scheduleUpdates) {
   Order order(groups, values);
-  order.orderUpdates(function, scheduleUpdates);
-  if (function->hasAttr(kInStepAttr))
-    order.orderCollectives(function);
+  if (auto function = dyn_cast<func::FuncOp>(block.getParentOp())) {
+    order.orderUpdates(function, scheduleUpdates);
+    if (function->hasAttr(kInStepAttr))
+      order.orderCollectives(function);
+  }
   return order.take();
 }

@@ -8,10 +8,10 @@
 
 namespace trainc {
 
-/// The groups of the function's ops in an order in which each stands behind those that it reads;
+/// The groups of the block's ops in an order in which each stands behind those that it reads;
 /// among those that could be next the one that is due first. `scheduleUpdates`: an update is due at
 /// once, else behind all others.
-llvm::SmallVector<int> orderGroups(mlir::func::FuncOp function, const KernelGroups &groups,
+llvm::SmallVector<int> orderGroups(mlir::Block &block, const KernelGroups &groups,
                                    const StoredValues &values, bool scheduleUpdates);
 
 } // namespace trainc

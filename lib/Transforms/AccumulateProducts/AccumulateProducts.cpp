@@ -201,14 +201,25 @@ struct AccumulateProductsPass : trainc::impl::AccumulateProductsPassBase<Accumul
   using AccumulateProductsPassBase::AccumulateProductsPassBase;
 
   void runOnOperation() override {
-    SmallVector<AddOp> sums;
-    getOperation()->walk([&](AddOp op) { sums.push_back(op); });
     // Asked once for the function.
-    UnfusedBranches unfused(getOperation());
-    Positions positions(getOperation().getBody().front());
+    const UnfusedBranches unfused(getOperation());
+    run(getOperation().getBody().front(), unfused);
+  }
+
+private:
+  /// Of each body by itself: what is added lies in one block.
+  static void run(Block &block, const UnfusedBranches &unfused) {
+    SmallVector<AddOp> sums;
+    for (Operation &op : block) {
+      if (auto sum = dyn_cast<AddOp>(op))
+        sums.push_back(sum);
+      for (Region &region : op.getRegions())
+        run(region.front(), unfused);
+    }
+    Positions positions(block);
     for (AddOp sum : sums)
       accumulate(sum, unfused, positions);
-    eraseDeadOps(getOperation().getBody().front());
+    eraseDeadOps(block);
   }
 };
 } // namespace

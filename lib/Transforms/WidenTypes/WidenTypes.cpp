@@ -99,11 +99,19 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
   using WidenTypesPassBase::WidenTypesPassBase;
 
   void runOnOperation() override {
-    func::FuncOp function = getOperation();
-    SmallVector<Operation *> narrow;
+    Block &block = getOperation().getBody().front();
+    // Before the operands become wide.
+    SmallVector<Type> results(block.getTerminator()->getOperandTypes());
+    widenBlock(block);
+    narrowResults(block.getTerminator(), results);
+  }
+
+private:
+  void widenBlock(Block &block) {
+    SmallVector<Operation *> narrow, calls;
     SmallVector<ContractionOpInterface> doubles;
     // Collected first: casts that are put in touch narrow types as well.
-    for (Operation &op : function.getBody().front().without_terminator()) {
+    for (Operation &op : block.without_terminator()) {
       bool touches = llvm::any_of(op.getOperandTypes(), isNarrow) ||
                      llvm::any_of(op.getResultTypes(), isNarrow);
       // A cast is where the graph asks for rounding.
@@ -112,13 +120,27 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
       if (auto product = dyn_cast<ContractionOpInterface>(op))
         if (product.isPlain() && getElementType(product->getResult(0)).isF64())
           doubles.push_back(product);
+      if (op.getNumRegions())
+        calls.push_back(&op);
     }
-    Operation *terminator = function.getBody().front().getTerminator();
-    // Before the operands become wide.
-    SmallVector<Type> results(terminator->getOperandTypes());
     llvm::for_each(narrow, widen);
-    narrowResults(terminator, results);
+    for (Operation *op : calls)
+      for (Region &region : op->getRegions())
+        widenBody(region.front());
     llvm::for_each(doubles, expandProduct);
+  }
+
+  /// What a body takes and gives is that of its op, which is wide.
+  void widenBody(Block &body) {
+    Type wide = Float32Type::get(&getContext());
+    auto widest = [&](Type type) { return isNarrow(type) ? withElementType(type, wide) : type; };
+    for (BlockArgument argument : body.getArguments())
+      argument.setType(widest(argument.getType()));
+    SmallVector<Type> results;
+    for (Type type : body.getTerminator()->getOperandTypes())
+      results.push_back(widest(type));
+    widenBlock(body);
+    narrowResults(body.getTerminator(), results);
   }
 };
 } // namespace

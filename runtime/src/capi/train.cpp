@@ -14,9 +14,9 @@ namespace {
 
 /// Lives as long as a call of `trainrt_train`. It goes through the C API's functions, so that
 /// steps, lagged ones and errors are what they are in a loop of the caller's own.
-class Loop {
+class TrainingLoop {
 public:
-  Loop(trainrt_session &session, const trainrt_train_options &options)
+  TrainingLoop(trainrt_session &session, const trainrt_train_options &options)
       : session(session), options(options) {}
 
   Status run() {
@@ -112,7 +112,7 @@ trainrt_status trainrt_train(trainrt_session *session, const trainrt_train_optio
     if (chosen.last_step < 0)
       return fail(Code::InvalidArgument, "options->last_step: ", chosen.last_step,
                   " is no number of a step");
-    Loop loop(*session, chosen);
+    TrainingLoop loop(*session, chosen);
     Status status = loop.run();
     TRAINRT_TRY(writeStruct(loop.last, "result", result));
     return status;

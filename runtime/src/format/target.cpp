@@ -20,7 +20,8 @@ const TargetTraits targetTraits[] = {
      .runsAhead = false,
      .vendorProducts = false,
      .hasShards = true,
-     .narrowAttention = false},
+     .narrowAttention = false,
+     .hasLoops = true},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
      .isSeparate = true,
@@ -31,7 +32,8 @@ const TargetTraits targetTraits[] = {
      .runsAhead = true,
      .vendorProducts = true,
      .hasShards = false,
-     .narrowAttention = true},
+     .narrowAttention = true,
+     .hasLoops = false},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);
 

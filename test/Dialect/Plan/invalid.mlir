@@ -235,3 +235,11 @@ plan.function @f {
   // expected-error@+1 {{expected as many tensors to write as to read, got 1 together}}
   plan.collective all_gather %a elements <8> : f32
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected a slice for each of 1 and 0 tensors, got 0 and 0}}
+  plan.loop scanned(%a) by() stacked() by() kept() steps <8>
+}

@@ -12,6 +12,8 @@
 // CHECK: plan.collective all_reduce %[[P]], %[[Y]] elements <32, 4*batch> : f32
 // CHECK: plan.collective reduce_scatter %[[P]], %[[Y]] elements <32, 4*batch> : f32
 // CHECK: plan.collective all_gather %[[Y]], %[[P]] elements <4*batch, 32> : f32
+// CHECK: plan.loop scanned(%[[Y]]) by(%[[S:.*]]) stacked() by() kept(%[[P]]) steps <batch> reverse
+// CHECK: plan.loop end scanned(%[[Y]]) by(%[[S]]) stacked() by() kept(%[[P]]) steps <batch> reverse
 // CHECK: plan.release %[[Y]]
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
@@ -28,5 +30,8 @@ plan.function @step {
   plan.collective all_reduce %w, %y elements <32, 4*batch> : f32
   plan.collective reduce_scatter %w, %y elements <32, 4*batch> : f32
   plan.collective all_gather %y, %w elements <4*batch, 32> : f32
+  %s = plan.buffer arena : tensor<4xf32>
+  plan.loop scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
+  plan.loop end scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
   plan.release %y
 }

@@ -3,6 +3,7 @@
 
 #include "device/cpu/executor.h"
 #include "device/cpu/commands/host_command.h"
+#include "device/cpu/commands/loop.h"
 #include "device/cpu/gemm.h"
 #include "format/memory/arena_plan.h"
 
@@ -106,7 +107,7 @@ void Executor::exchangeRest(const ExecutionPlan &plan, size_t first, const Run &
 /// Runs all commands in the plan's order, on the calling thread and the pool, but for exchanges,
 /// which begin in this order. Stops after the first command with a bad index: what comes behind it
 /// would read what it has not written.
-Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
+Status Executor::run(const ExecutionPlan &plan, Run &run, const Allocator &allocator,
                      Reports &reports) {
   int64_t stride = padded(plan.scratchBytes);
   if (stride > scratchStride) {
@@ -130,7 +131,8 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
   std::optional<Beside> beside;
   if (runsBeside(plan, run))
     beside.emplace(*this, plan, run, read, began);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  Loops loops;
+  for (size_t i = 0; i < plan.steps.size(); i = loops.next(plan, i, run.buffers)) {
     if (run.stop && run.stop(int64_t(i), int64_t(plan.steps.size())))
       return Status(Code::Cancelled, "cancelled");
     if (beside) {

@@ -49,8 +49,7 @@ public:
     Status why;
   };
   /// Stops at the first command that meets a bad index or fails.
-  Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
-             Reports &reports);
+  Status run(const ExecutionPlan &plan, Run &run, const Allocator &allocator, Reports &reports);
 
   /// Scratch of kernels, of the matrix multiplication and of collectives.
   int64_t scratchBytes() const {

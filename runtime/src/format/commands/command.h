@@ -10,13 +10,14 @@
 #include "format/commands/copy.h"
 #include "format/commands/gemm.h"
 #include "format/commands/launch.h"
+#include "format/commands/loop.h"
 
 #include <variant>
 
 namespace trainrt {
 
 /// In the order of the union `Op` of program.fbs (checked where it is read).
-using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective>;
+using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective, Loop>;
 
 /// The typed view of a step of each kind.
 inline LaunchView viewOf(const StepView &step, const Launch &op) { return {step, op}; }
@@ -24,6 +25,7 @@ inline GemmView viewOf(const StepView &step, const Gemm &op) { return {step, op}
 inline AttentionView viewOf(const StepView &step, const Attention &op) { return {step, op}; }
 inline CopyView viewOf(const StepView &step, const Copy &op) { return {step, op}; }
 inline CollectiveView viewOf(const StepView &step, const Collective &op) { return {step, op}; }
+inline LoopView viewOf(const StepView &step, const Loop &op) { return {step, op}; }
 
 struct Command {
   CommandOp op;

@@ -8,12 +8,14 @@
 #include "session/options.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
 namespace trainrt {
 
-/// Passes on what commands there were and how long they took.
+/// Passes on what commands there were and how long they took; of those in a loop all steps
+/// together, once it has ended.
 class CommandTimes final : public CommandObserver {
 public:
   /// `world`: ranks that train together.
@@ -22,31 +24,17 @@ public:
   bool reads() const override { return false; }
   void waited(double seconds) override { waitedFor = seconds; }
   Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
-             const Read &) override {
-    CommandRecord record;
-    const Command &command = *plan.steps[index].command;
-    record.function = plan.function;
-    record.index = size_t(&command - plan.function->commands.data());
-    record.name = commandName(program, plan, index);
-    for (uint32_t node : command.nodes)
-      record.nodes.push_back(program.nodes[node].c_str());
-    record.start = start;
-    record.seconds = seconds;
-    record.bytes = commandBytes(plan, index);
-    record.sent = commandSent(plan, index, world);
-    // Where nothing runs beside it all others wait.
-    if (std::holds_alternative<Collective>(command.op))
-      record.waited = waitedFor.value_or(seconds);
-    waitedFor.reset();
-    done(record);
-    return {};
-  }
+             const Read &) override;
 
 private:
   const Program &program;
   const int world;
   const std::function<void(const CommandRecord &)> done;
   std::optional<double> waitedFor; ///< the exchange that is told next
+  /// Of the loops that the run is in, the innermost last: steps that are left.
+  std::vector<int64_t> loops;
+  /// What has run in them, by command.
+  std::map<size_t, CommandRecord> repeated;
 };
 
 } // namespace trainrt

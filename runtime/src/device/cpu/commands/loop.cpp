@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A loop moves the addresses of slices, and says which command comes next.
+
+#include "device/cpu/commands/loop.h"
+#include "device/cpu/commands/host_command.h"
+
+#include <cassert>
+
+namespace trainrt {
+
+/// Nothing to compute: Loops decides what runs.
+template <> void runOnHost(const LoopView &, HostContext &) {}
+
+template <> void addWorkingMemory(const LoopView &, WorkingMemory &) {}
+
+size_t Loops::next(const ExecutionPlan &plan, size_t index, std::vector<void *> &buffers) {
+  const auto *op = std::get_if<Loop>(&plan.steps[index].command->op);
+  if (!op)
+    return index + 1;
+  const LoopView view(plan.view(plan.steps[index]), *op);
+  if (!op->isEnd)
+    open.push_back({index, 0});
+  if (open.back().step < view.steps()) {
+    place(view, op->reverse ? view.steps() - 1 - open.back().step : open.back().step, buffers);
+    ++open.back().step;
+    return open.back().begin + 1;
+  }
+  const bool isEmpty = !op->isEnd;
+  open.pop_back();
+  return isEmpty ? behindEnd(plan, index) : index + 1;
+}
+
+void Loops::place(const LoopView &view, int64_t step, std::vector<void *> &buffers) {
+  for (size_t i = 0; i < view.numSlices(); ++i) {
+    const Place &whole = view.places[view.whole(i)];
+    const uint32_t slice = view.places[view.slice(i)].buffer;
+    buffers[slice] = static_cast<unsigned char *>(buffers[whole.buffer]) + whole.offset +
+                     step * view.bufferBytes[slice];
+  }
+}
+
+/// Where the program is read it is checked that each loop has an end.
+size_t Loops::behindEnd(const ExecutionPlan &plan, size_t begin) {
+  size_t depth = 0;
+  for (size_t i = begin;; ++i) {
+    assert(i < plan.steps.size());
+    if (const auto *op = std::get_if<Loop>(&plan.steps[i].command->op))
+      if ((depth += op->isEnd ? size_t(-1) : 1) == 0)
+        return i + 1;
+  }
+}
+
+} // namespace trainrt

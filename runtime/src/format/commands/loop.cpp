@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Slices lie behind each other in their tensors: all of them have to be there.
+
+#include "format/commands/loop.h"
+#include "format/program.h"
+#include "program_generated.h"
+
+#include <algorithm>
+
+namespace trainrt {
+
+Status Loop::read(const fb::Loop &from, const CommandCheck &check) {
+  if (!traitsOf(check.program.target).hasLoops)
+    return check.bad(": on this target no commands are repeated");
+  if (!check.kernels.empty())
+    return check.bad(".kernels: it runs none");
+  scanned = from.scanned();
+  stacked = from.stacked();
+  isEnd = from.end();
+  reverse = from.reverse();
+  // 64 bits: the counts come from the package.
+  if (2 * (uint64_t(scanned) + stacked) > check.operands.size())
+    return check.bad(".operands has ", check.operands.size(), " entries, fewer than ", scanned,
+                     " and ", stacked, " tensors and their slices");
+  for (size_t i = 0; i < check.operands.size(); ++i) {
+    // Tensors that are scanned, slices of those that are stacked, and what is needed beside.
+    const bool isRead = i < scanned || i >= 2 * size_t(scanned) + stacked;
+    if (check.operands[i].access != (isRead ? Access::Read : Access::Write))
+      return check.bad(".operands[", i, "] is not ", isRead ? "read" : "written");
+  }
+  return check.numSizes(1);
+}
+
+Status Loop::checkPlaces(const PlaceCheck &check) const {
+  const LoopView view(check.step, *this);
+  TRAINRT_TRY(check.notNegative(view.steps()));
+  for (size_t i = 0; i < view.numSlices(); ++i)
+    TRAINRT_TRY(
+        check.covers(view.whole(i), 0, __int128(view.steps()) * view.bytesOf(view.slice(i)), 1));
+  return {};
+}
+
+std::string Loop::name(const Program &, const StepView &step) const {
+  const LoopView view(step, *this);
+  return (isEnd ? "end of a loop of " : "loop of ") + std::to_string(view.steps()) + " steps";
+}
+
+bool loopsMatch(const std::vector<Command> &commands, size_t &wrong) {
+  std::vector<size_t> open;
+  auto same = [](const Operand &a, const Operand &b) {
+    return a.buffer == b.buffer && a.offset == b.offset && a.access == b.access;
+  };
+  for (wrong = 0; wrong < commands.size(); ++wrong) {
+    const auto *loop = std::get_if<Loop>(&commands[wrong].op);
+    if (!loop)
+      continue;
+    if (!loop->isEnd) {
+      open.push_back(wrong);
+      continue;
+    }
+    if (open.empty())
+      return false;
+    const Command &begin = commands[open.back()], &end = commands[wrong];
+    const Loop &first = std::get<Loop>(begin.op);
+    if (first.scanned != loop->scanned || first.stacked != loop->stacked ||
+        first.reverse != loop->reverse || begin.sizes != end.sizes ||
+        !std::ranges::equal(begin.operands, end.operands, same))
+      return false;
+    open.pop_back();
+  }
+  if (!open.empty())
+    wrong = open.back();
+  return open.empty();
+}
+
+} // namespace trainrt
