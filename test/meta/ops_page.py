@@ -22,7 +22,8 @@ the operator does not have are not looked at.
 - *gradient*: training goes through the operator; those of ONNX itself are compared with difference quotients
   (`test/onnx_backend/gradients.py`). The others have a gradient of zero or none.
 - Shapes have to be known while compiling, but for sizes that have a name: axes, pads, repeats, the length of a range and
-  the like are constants or made of sizes. `If`, `Loop` and `Scan` are unrolled, so their course has to be known too.
+  the like are constants or made of sizes. The course of `If`, `Loop` and `Scan` has to be known, too: they are unrolled,
+  but for loops of a size with a name or of more than 64 iterations on a CPU ([design/loops.md](design/loops.md)).
 
 ONNX's own node tests are run by `test/onnx_backend/node_tests.py --build build --jobs 2`, which prints how many pass,
 are refused and fail; `refused.txt` beside it lists those that are refused.

@@ -210,6 +210,7 @@ TRAIN = {
     "transformer": lambda: (Call(lambda s, x: s.out(s.a(x, x).mean(1)), a=nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True), out=nn.Linear(8, 3)), sequence(), cross_entropy),
     "lstm": lambda: (Call(lambda s, x: s.out(s.a(x)[0][:, -1]), a=nn.LSTM(8, 6, num_layers=2, bidirectional=True, batch_first=True), out=nn.Linear(12, 3)), sequence(), cross_entropy),
     "gru": lambda: (Call(lambda s, x: s.out(s.a(x)[0][:, -1]), a=nn.GRU(8, 6, batch_first=True), out=nn.Linear(6, 3)), sequence(), cross_entropy),
+    "rnn": lambda: (Call(lambda s, x: s.out(s.a(x)[1].mean(0)), a=nn.RNN(8, 6, num_layers=2, bidirectional=True, nonlinearity="relu", batch_first=True), out=nn.Linear(6, 3)), sequence(), cross_entropy),
     "cells": lambda: (Call(cells, cell=nn.LSTMCell(8, 6), out=nn.Linear(6, 3)), sequence(), cross_entropy),
     "weight norm": lambda: (nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(6, 8)), nn.Tanh(), nn.Linear(8, 3)), rows("input"), cross_entropy),
     "parametrization": lambda: (parametrized(), rows("input"), cross_entropy),

@@ -112,6 +112,8 @@ struct TargetTraits {
   bool shards = false;
   /// Whether what they exchange goes on beside the commands behind it.
   bool exchangesBeside = false;
+  /// Whether commands are repeated for the steps of a sequence (`train.loop`).
+  bool loops = false;
 };
 
 /// What kernels are made for, and with.

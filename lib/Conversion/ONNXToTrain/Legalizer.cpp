@@ -44,10 +44,12 @@ Value Legalizer::tensorOf(LegalValue &value) {
   if (!value.tensor) {
     // At the place in the file where the value was made, whoever asks first.
     TrainBuilder tb(builder, value.loc);
-    if (value.constant)
-      value.tensor = materialize(tb, value.constant);
-    else
-      value.tensor = materialize(tb, *value.content);
+    Value tensor =
+        value.constant ? materialize(tb, value.constant) : materialize(tb, *value.content);
+    // What the body of a loop makes is not there outside of it.
+    if (function && builder.getInsertionBlock() != &function.getBody().front())
+      return tensor;
+    value.tensor = tensor;
   }
   return value.tensor;
 }

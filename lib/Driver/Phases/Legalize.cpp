@@ -70,7 +70,9 @@ static LogicalResult addAdapters(Compilation &c) {
 
 int trainc::legalizeModel(Compilation &c) {
   const CompileOptions &options = c.options;
-  if (failed(legalizeONNX(*c.module, options.legalize, c.legalized))) {
+  LegalizeOptions legalize = options.legalize;
+  legalize.loops = options.target->traits.loops;
+  if (failed(legalizeONNX(*c.module, legalize, c.legalized))) {
     // It is told twice where legalization succeeds.
     if (c.legalized.trained.empty() && !c.legalized.excluded.empty())
       warnOfIdleChoice(options, c.log, c.legalized); // which may be why

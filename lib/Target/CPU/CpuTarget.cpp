@@ -33,6 +33,7 @@ static constexpr TargetTraits kTraits{
     .collectives = true,
     .shards = true,
     .exchangesBeside = true,
+    .loops = true,
 };
 
 namespace {

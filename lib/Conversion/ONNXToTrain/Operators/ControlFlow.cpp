@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // If, Loop and Scan whose course is known while compiling: the branch that is taken, the body once
-// an iteration. What depends on data is refused.
+// an iteration, or as the body of a loop where there are many, or as many as a size says. What
+// depends on data is refused.
 
+#include "dialects/Train/Loops/Loops.h"
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
@@ -13,6 +15,9 @@ namespace trainc::legalize {
 /// More copies of a body are no model that anybody unrolled on purpose.
 /// A limit against files that are wrong.
 static constexpr int64_t kMaxIterations = 4096;
+
+/// Up to so many iterations are written out: bodies may then compute with the number of each.
+static constexpr int64_t kUnrolled = 64;
 
 using Values = SmallVector<LegalValue *>;
 
@@ -93,10 +98,95 @@ static LogicalResult stack(NodeContext &c, ArrayRef<LegalValue *> parts, int64_t
   return c.set(c.tb.concat(slices, axis), output);
 }
 
+/// Whether the target repeats bodies, and this number of iterations is worth it.
+static bool isLoop(NodeContext &c, DimAttr steps) {
+  return c.state.options->loops && steps.getConstant().value_or(kUnrolled + 1) > kUnrolled;
+}
+
+static LegalValue &valueOf(NodeContext &c, Value tensor) {
+  LegalValue &value = c.state.newValue(c.op.getLoc());
+  value.tensor = tensor;
+  value.dims = train::getDims(tensor);
+  value.element = train::getElementType(tensor);
+  return value;
+}
+
+/// A loop of the body. It gets `arguments`, and gives `conditions` conditions, then what is carried
+/// and stacked. Null with a reason.
+static train::LoopOp repeat(NodeContext &c, Region &body, const train::LoopInputs &inputs,
+                            size_t conditions,
+                            llvm::function_ref<Values(train::LoopStep &)> arguments) {
+  bool done = false;
+  auto drawn = [&] {
+    unsigned sum = 0;
+    for (auto &name : c.state.draws)
+      sum += name.second;
+    return sum;
+  };
+  const unsigned draws = drawn();
+  train::LoopOp made = train::buildLoop(c.tb, inputs, [&](train::LoopStep &step) {
+    Values results;
+    done = walk(c, body, arguments(step), results);
+    for (size_t i = 0; done && i < conditions; ++i)
+      done = truth(c, *results[i]).value_or(false);
+    for (size_t i = conditions; done && i < results.size(); ++i) {
+      const size_t number = i - conditions;
+      const bool isCarried = number < step.carried.size();
+      Value value = results[i]->isSequence ? Value() : c.state.tensorOf(*results[i]);
+      if (!value || (isCarried && value.getType() != step.carried[number].getType())) {
+        (void)c.fail("its iterations carry values of different types or shapes");
+        done = false;
+      } else {
+        (isCarried ? step.next : step.stacked).push_back(value);
+      }
+    }
+    // What was begun is thrown away.
+    if (!done)
+      step.next = step.carried, step.stacked.clear();
+  });
+  if (done && draws != drawn()) {
+    (void)c.fail("its body draws random numbers, which would be the same in each iteration");
+    done = false;
+  }
+  if (done)
+    return made;
+  made.erase();
+  return {};
+}
+
+/// Loop with as many iterations as a size says, whose condition stays true.
+static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
+  train::LoopInputs inputs;
+  inputs.steps = trips;
+  inputs.scanned = {c.tb.iota({trips}, c.tb.b().getI64Type(), 0)};
+  for (int64_t i = 2; i < c.numInputs(); ++i) {
+    if (!c.has(i))
+      return c.fail("its input " + Twine(i) + " is missing");
+    inputs.initial.push_back(c.tensor(i));
+  }
+  train::LoopOp made = repeat(c, body, inputs, 1, [&](train::LoopStep &step) {
+    Values arguments = {&valueOf(c, step.slices[0]), &scalar(c, c.tb.b().getI1Type(), 1)};
+    for (Value value : step.carried)
+      arguments.push_back(&valueOf(c, value));
+    return arguments;
+  });
+  if (!made)
+    return failure();
+  for (auto [i, value] : llvm::enumerate(made.getResults()))
+    (void)c.set(value, i);
+  return success();
+}
+
 static LogicalResult loop(NodeContext &c) {
   Region *body = subgraph(c, "body");
   if (!body)
     return failure();
+  // Loops without a condition of their own run as often as the trip count says.
+  const Content *known = c.has(0) ? c.content(0) : nullptr;
+  if (std::optional<Dims> count = known ? known->dims() : std::nullopt;
+      count && count->size() == 1 && isLoop(c, count->front()))
+    if (!c.has(1) || truth(c, c.in(1), 1).value_or(false))
+      return loopOver(c, *body, count->front());
   // Without a trip count: until the condition says no, or it has been too many.
   int64_t trips = kMaxIterations + 1;
   if (c.has(0)) {
@@ -146,6 +236,43 @@ static LogicalResult loop(NodeContext &c) {
   return success();
 }
 
+/// Scan over axes of any size, all in one direction.
+static LogicalResult scanOver(NodeContext &c, Region &body, DimAttr length, bool reverse,
+                              ArrayRef<int64_t> axes, ArrayRef<int64_t> outputAxes) {
+  const int64_t states = c.numInputs() - int64_t(axes.size());
+  train::LoopInputs inputs;
+  inputs.steps = length;
+  inputs.reverse = reverse;
+  for (int64_t i = 0; i < states; ++i)
+    inputs.initial.push_back(c.tensor(i));
+  // The axis of steps leads.
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, c.rank(states + i)));
+    std::rotate(order.begin(), order.begin() + axis, order.begin() + axis + 1);
+    inputs.scanned.push_back(axis ? c.tb.transpose(c.tensor(states + i), order)
+                                  : c.tensor(states + i));
+  }
+  train::LoopOp made = repeat(c, body, inputs, 0, [&](train::LoopStep &step) {
+    Values arguments;
+    for (Value value : llvm::concat<Value>(step.carried, step.slices))
+      arguments.push_back(&valueOf(c, value));
+    return arguments;
+  });
+  if (!made)
+    return failure();
+  for (auto [i, value] : llvm::enumerate(made.getCarried()))
+    (void)c.set(value, i);
+  for (auto [i, value] : llvm::enumerate(made.getStacked())) {
+    std::optional<int64_t> axis = c.axis(outputAxes[i], train::getRank(value));
+    if (!axis)
+      return failure();
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, train::getRank(value)));
+    std::rotate(order.begin(), order.begin() + 1, order.begin() + *axis + 1);
+    (void)c.set(*axis ? c.tb.transpose(value, order) : Value(value), states + i);
+  }
+  return success();
+}
+
 static LogicalResult scan(NodeContext &c) {
   Region *body = subgraph(c, "body");
   int64_t inputs = c.attr("num_scan_inputs", int64_t(0)), states = c.numInputs() - inputs;
@@ -168,12 +295,20 @@ static LogicalResult scan(NodeContext &c) {
                        outputAxes = listed("scan_output_axes", outputs),
                        outputBackwards = listed("scan_output_directions", outputs);
   std::optional<int64_t> length;
+  auto directions = llvm::to_vector(llvm::concat<int64_t>(backwards, outputBackwards));
+  bool isOneLoop = llvm::all_equal(directions);
   for (int64_t i = 0; i < inputs; ++i) {
     std::optional<int64_t> axis = c.axis(axes[i], c.rank(states + i));
     if (!axis)
       return failure();
     axes[i] = *axis;
     DimAttr size = c.dims(states + i)[*axis];
+    isOneLoop = isOneLoop && isLoop(c, size) && size == c.dims(states)[axes[0]];
+  }
+  if (isOneLoop)
+    return scanOver(c, *body, c.dims(states)[axes[0]], backwards[0] != 0, axes, outputAxes);
+  for (int64_t i = 0; i < inputs; ++i) {
+    DimAttr size = c.dims(states + i)[axes[i]];
     auto constant = size.getConstant();
     // The length is that of the axes, so all must agree.
     if (!constant || *constant > kMaxIterations || (length && *length != *constant))

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // LSTM, GRU and RNN, one step after the other: the matmuls with the input are one for all steps,
-// what depends on the state is written out for each. A length that only the run knows is unrolled
-// to its bound; steps past it keep the state.
+// what depends on the state is the body of a loop, or written out for each step where the target
+// has no loops. Then a length that only the run knows is unrolled to its bound; steps past it keep
+// the state.
 
 #include "lib/Conversion/ONNXToTrain/Recurrent/Recurrent.h"
+#include "dialects/Train/Loops/Loops.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -109,11 +111,15 @@ public:
   LogicalResult run() {
     if (failed(readShapes()) || (isTraining && failed(checkTraining(c, 4))))
       return failure();
-    std::optional<int64_t> unrolled = unrolledSteps(c, length);
-    if (!unrolled)
-      return failure();
-    // What follows is made once a step.
-    steps = *unrolled;
+    // Gates that are left for a gradient node are those of its own steps, which are unrolled.
+    const bool isLoop = c.state.options->loops && !isTraining;
+    if (!isLoop) {
+      std::optional<int64_t> unrolled = unrolledSteps(c, length);
+      if (!unrolled)
+        return failure();
+      // What follows is made once a step.
+      steps = *unrolled;
+    }
     SmallVector<Value> outputs;
     SmallVector<SmallVector<Value>> last(states());
     StringRef direction = c.attr("direction", "forward");
@@ -122,7 +128,7 @@ public:
       reverse = direction == "reverse" || d == 1;
       if (failed(readWeights(d)))
         return failure();
-      outputs.push_back(unroll(d, last));
+      outputs.push_back(isLoop ? loop(d, last) : unroll(d, last));
     }
     return setResults(outputs, last);
   }
@@ -279,8 +285,8 @@ private:
     return isWithin(tb, t, length, dims);
   }
 
-  /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
-  Value unroll(int64_t d, SmallVector<SmallVector<Value>> &last) {
+  /// What the gates of all steps get of the input, [length, batch, gates * hidden].
+  Value inputGates() {
     Value x = c.tensor(0);
     // Steps lead, so that those of a batch are one slice.
     if (batchFirst)
@@ -290,7 +296,39 @@ private:
     x = tb.matmul(tb.reshape(x, {length * batch, c.dims(0)[2]}), weight, false, true);
     if (bias)
       x = tb.add(x, rows(bias, x));
-    x = tb.reshape(x, {length, batch, width});
+    return tb.reshape(x, {length, batch, width});
+  }
+
+  /// The same as `unroll`, by a loop over the steps.
+  Value loop(int64_t d, SmallVector<SmallVector<Value>> &last) {
+    train::LoopInputs inputs{{}, {inputGates()}, {}, length, reverse};
+    for (int64_t i = 0; i < states(); ++i)
+      inputs.initial.push_back(initialState(5 + i, d));
+    // Numbers of the steps, for the ends of sequences.
+    Value lengths = c.has(4) ? c.tensor(4) : Value();
+    if (lengths)
+      inputs.scanned.push_back(tb.iota({length}, c.element(4), 0));
+    train::LoopOp all = train::buildLoop(tb, inputs, [&](train::LoopStep &one) {
+      one.next = one.carried;
+      step(one.slices[0], one.next);
+      one.stacked = {one.next[0]};
+      if (!lengths)
+        return;
+      Value number = tb.broadcast(one.slices[1], {batch}, {});
+      Value inside = tb.broadcast(tb.compare("gt", lengths, number), {batch, hidden}, {0});
+      one.stacked[0] = tb.select(inside, one.next[0], tb.scalarLike(one.next[0], 0));
+      for (auto [now, before] : llvm::zip_equal(one.next, one.carried))
+        now = tb.select(inside, now, before);
+    });
+    for (auto [list, value] : llvm::zip_equal(last, all.getCarried()))
+      list.push_back(value);
+    return all.getStacked()[0];
+  }
+
+  /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
+  Value unroll(int64_t d, SmallVector<SmallVector<Value>> &last) {
+    Value x = inputGates();
+    DimAttr width = times(hidden, gates);
     // Zeros up to the bound; those steps change nothing.
     if (!length.getConstant())
       x = tb.pad(x, 0, Dims(3, c.dim(0)), {c.dim(steps), batch, width});
