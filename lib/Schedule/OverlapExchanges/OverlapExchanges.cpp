@@ -17,11 +17,13 @@ namespace {
 /// Memory of its own, by number: a buffer of the arena, or a tensor elsewhere.
 using Memory = unsigned;
 
+/// A command, or all of a loop.
 struct Command {
-  Operation *op;
+  SmallVector<Operation *, 1> ops;
   SmallVector<Memory> reads, writes;
 
-  bool isExchange() const { return isa<plan::CollectiveOp>(op); }
+  Operation *first() const { return ops.front(); }
+  bool isExchange() const { return isa<plan::CollectiveOp>(first()); }
 };
 
 /// Commands by what they touch, each with a number: the last collective that it waits for, or is.
@@ -60,7 +62,8 @@ public:
     // Buffers stand before all commands.
     Block &block = function.getBody().front();
     for (const Command &command : commands)
-      command.op->moveBefore(&block, block.end());
+      for (Operation *op : command.ops)
+        op->moveBefore(&block, block.end());
     release();
   }
 
@@ -68,7 +71,7 @@ private:
   void collect() {
     llvm::StringMap<Memory> elsewhere;
     DenseMap<Value, Memory> memories;
-    unsigned count = 0;
+    unsigned count = 0, depth = 0; // of loops
     for (Operation &op : function.getBody().front()) {
       if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
         Memory &memory = memories[buffer];
@@ -82,7 +85,12 @@ private:
         continue;
       }
       assert(isa<plan::PlanCommandOpInterface>(op) && "nothing has been released yet");
-      Command command{&op, {}, {}};
+      if (depth == 0)
+        commands.emplace_back();
+      Command &command = commands.back();
+      command.ops.push_back(&op);
+      if (auto loop = dyn_cast<plan::LoopOp>(op))
+        depth += loop.getEnd() ? -1 : 1;
       SmallVector<MemoryEffects::EffectInstance> effects;
       cast<MemoryEffectOpInterface>(op).getEffects(effects);
       for (const MemoryEffects::EffectInstance &effect : effects) {
@@ -90,7 +98,6 @@ private:
         (isa<MemoryEffects::Write>(effect.getEffect()) ? command.writes : command.reads)
             .push_back(memory);
       }
-      commands.push_back(std::move(command));
     }
   }
 
@@ -168,18 +175,18 @@ private:
         else if (started.conflict(commands[wait]))
           break;
       }
-      Operation *const waits = wait < commands.size() ? commands[wait].op : nullptr;
+      Operation *const waits = wait < commands.size() ? commands[wait].first() : nullptr;
       if (waits)
         builder.setInsertionPoint(waits);
       else
         builder.setInsertionPointToEnd(&block);
       llvm::SmallDenseSet<Value> seen;
-      for (Value buffer : commands[i].op->getOperands())
+      for (Value buffer : commands[i].first()->getOperands())
         if (buffer.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::arena &&
             seen.insert(buffer).second && llvm::all_of(buffer.getUsers(), [&](Operation *user) {
               return !waits || user->isBeforeInBlock(waits);
             }))
-          plan::ReleaseOp::create(builder, commands[i].op->getLoc(), buffer);
+          plan::ReleaseOp::create(builder, commands[i].first()->getLoc(), buffer);
     }
   }
 
