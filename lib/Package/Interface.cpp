@@ -63,6 +63,41 @@ static void addShared(PackageInterface &interface, func::FuncOp function, unsign
     entry(interface.parameters, name, type).gradientUnit = shard->unit;
 }
 
+/// What a function says of a parameter.
+static void addParameter(PackageInterface &interface, func::FuncOp function, unsigned argument) {
+  // The whole, where a rank holds a shard.
+  const std::optional<Shard> shard = getShard(function, argument);
+  InterfaceTensor &tensor =
+      entry(interface.parameters, getArgName(function, argument),
+            shard ? Type(shard->of) : function.getArgument(argument).getType());
+  if (shard)
+    tensor.shardUnit = shard->unit;
+  // Trained in one function is trained; the others agree or say nothing.
+  tensor.trainable |= function.getArgAttr(argument, kTrainableAttr) != nullptr;
+  if (auto weight = function.getArgAttrOfType<WeightAttr>(argument, kWeightAttr))
+    tensor.weight = weight;
+  // The last function that says something wins: all say the same.
+  tensor.group.clear();
+  for (auto [attribute, key] : {std::pair<StringRef, StringRef>(kLrScaleAttr, "lr_factor"),
+                                {kDecayScaleAttr, "weight_decay_factor"},
+                                {kWeightDecayAttr, "weight_decay"}})
+    if (auto value = function.getArgAttrOfType<FloatAttr>(argument, attribute))
+      tensor.group.emplace_back(key, value.getValueAsDouble());
+  if (auto init = function.getArgAttrOfType<DictionaryAttr>(argument, kInitAttr))
+    tensor.init = init;
+  if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(argument, kQuantizedAttr)) {
+    // Codes are bytes without a sign, except those of int8.
+    tensor.quantized = quantized;
+    tensor.isUnsigned = tensor.type.getElementType().isInteger(8) &&
+                        quantized.getAs<StringAttr>("format").getValue() != "int8";
+  }
+  // A piece of a quantized parameter: its scales or its codes.
+  if (auto owner = function.getArgAttrOfType<StringAttr>(argument, kPartOfAttr)) {
+    tensor.partOf = owner.getValue().str();
+    tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
+  }
+}
+
 FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
   PackageInterface interface;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -77,36 +112,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
       auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
       bool eval = (base ? base.getValue() : function.getName()) == "eval";
       if (role == "parameter") {
-        // The whole, where a rank holds a shard.
-        const std::optional<Shard> shard = getShard(function, i);
-        InterfaceTensor &tensor =
-            entry(interface.parameters, name.getValue(), shard ? Type(shard->of) : type);
-        if (shard)
-          tensor.shardUnit = shard->unit;
-        // Trained in one function is trained; the others agree or say nothing.
-        tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
-        if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))
-          tensor.weight = weight;
-        // The last function that says something wins: all say the same.
-        tensor.group.clear();
-        for (auto [attribute, key] : {std::pair<StringRef, StringRef>(kLrScaleAttr, "lr_factor"),
-                                      {kDecayScaleAttr, "weight_decay_factor"},
-                                      {kWeightDecayAttr, "weight_decay"}})
-          if (auto value = function.getArgAttrOfType<FloatAttr>(i, attribute))
-            tensor.group.emplace_back(key, value.getValueAsDouble());
-        if (auto init = function.getArgAttrOfType<DictionaryAttr>(i, kInitAttr))
-          tensor.init = init;
-        if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {
-          // Codes are bytes without a sign, except those of int8.
-          tensor.quantized = quantized;
-          tensor.isUnsigned = tensor.type.getElementType().isInteger(8) &&
-                              quantized.getAs<StringAttr>("format").getValue() != "int8";
-        }
-        // A piece of a quantized parameter: its scales or its codes.
-        if (auto owner = function.getArgAttrOfType<StringAttr>(i, kPartOfAttr)) {
-          tensor.partOf = owner.getValue().str();
-          tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
-        }
+        addParameter(interface, function, i);
       } else if (role == "state" || role == "gradient") {
         addShared(interface, function, i);
       } else if (role == "hyper") {

@@ -202,6 +202,9 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
     : target(&target) {
   for (StringRef name : functionsOfStep(module, accumulate))
     functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
+  // A rank without a batch runs it in place of a micro-batch.
+  if (auto absent = module.lookupSymbol<plan::FunctionOp>("absent"); absent && world > 1)
+    functions.emplace_back(absent, interface.loss(), target);
   assert(!functions.empty() && "a package has one function at least");
   training = functions.front().name() != "eval";
 

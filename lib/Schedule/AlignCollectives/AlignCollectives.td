@@ -15,6 +15,25 @@ def AlignCollectivesPass : Pass<"align-collectives", "::mlir::ModuleOp"> {
     everything that makes collectives: `recompute` gathers weights again.
 
     Does nothing without `@micro` that has collectives (`train.in_step`).
+
+    ```mlir
+    func.func @micro(%g: tensor<4xf32> {train.role = "gradient", train.name = "w"}, %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+        -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "w"}, tensor<4xf32> {train.role = "output", train.name = "y"})
+        attributes {train.in_step} {
+      %0 = train.tanh %x : tensor<4xf32>
+      %1 = train.exp %x : tensor<4xf32>
+      %2 = train.all_reduce %0 : (tensor<4xf32>) -> tensor<4xf32>
+      %3 = train.add %g, %2 : tensor<4xf32>
+      return %3, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    // becomes
+    ...
+      %0 = train.tanh %x : tensor<4xf32>
+      %1 = train.all_reduce %0 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = train.exp %x : tensor<4xf32>
+      %3 = train.add %g, %1 : tensor<4xf32>
+    ...
+    ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
 }

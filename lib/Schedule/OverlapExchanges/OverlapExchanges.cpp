@@ -24,6 +24,11 @@ struct Command {
 
   Operation *first() const { return ops.front(); }
   bool isExchange() const { return isa<plan::CollectiveOp>(first()); }
+  /// Brings whole tensors of shards, which take room from here on.
+  bool isGather() const {
+    auto collective = dyn_cast<plan::CollectiveOp>(first());
+    return collective && collective.getKind() == plan::CollectiveKind::all_gather;
+  }
 };
 
 /// Commands by what they touch, each with a number: the last collective that it waits for, or is.
@@ -102,17 +107,23 @@ private:
   }
 
   /// Each collective to behind the last command that it cannot change places with, or the
-  /// collective before it.
+  /// collective before it. Of what is gathered one is on its way while the one before it is used.
   void hoist() {
+    size_t used = 0; // what reads the last gather first
     for (size_t i = 0; i < commands.size(); ++i) {
       if (!commands[i].isExchange())
         continue;
       Pending own;
       own.add(commands[i], 1);
+      const size_t least = commands[i].isGather() ? used : 0;
       size_t to = i;
-      while (to > 0 && !commands[to - 1].isExchange() && !own.conflict(commands[to - 1]))
+      while (to > least && !commands[to - 1].isExchange() && !own.conflict(commands[to - 1]))
         --to;
       std::rotate(commands.begin() + to, commands.begin() + i, commands.begin() + i + 1);
+      if (!commands[to].isGather())
+        continue;
+      for (used = to + 1; used < commands.size() && !own.conflict(commands[used]);)
+        ++used;
     }
   }
 
@@ -158,7 +169,8 @@ private:
     commands = std::move(order);
   }
 
-  /// What a collective reads lives until it is waited for.
+  /// What a collective reads lives until it is waited for, or two others have begun: what takes its
+  /// place then waits for it.
   void release() {
     OpBuilder builder(function.getContext());
     Block &block = function.getBody().front();
@@ -169,11 +181,15 @@ private:
       started.add(commands[i], 1);
       // They are done in their order: a wait for a later one is a wait for this one.
       size_t wait = i + 1;
+      unsigned others = 0;
       for (; wait < commands.size(); ++wait) {
-        if (commands[wait].isExchange())
+        if (commands[wait].isExchange()) {
+          if (++others > 2)
+            break;
           started.add(commands[wait], 1);
-        else if (started.conflict(commands[wait]))
+        } else if (started.conflict(commands[wait])) {
           break;
+        }
       }
       Operation *const waits = wait < commands.size() ? commands[wait].first() : nullptr;
       if (waits)
