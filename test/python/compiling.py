@@ -50,7 +50,7 @@ class Options(unittest.TestCase):
         for part in ("lr", "offload", "explain", "chunk-loss", "betas", "dim", "print-pipeline", "O"):
             self.assertIn(part, known)
         for name, value in known.items():
-            if name in ("help", "version"):
+            if name in ("help", "version", "check-options"):
                 continue
             keyword = name.replace("-", "_")
             for setting in [self.VALUES[value]] + ([False] if keyword in compiler.NEGATABLE or name.startswith("no-") else []):
