@@ -125,7 +125,7 @@ def size_of(text):
 def ranks():
     """Two processes, of which each takes half of a step's rows, make the bits of one that takes the halves one after the other."""
     made = []
-    for name, more in (("alone", ["--micro-batch", 4]), ("together", ["--ranks", 2]), ("shards-of-state", ["--ranks", 2, "--distribute", "zero1"])):
+    for name, more in (("alone", ["--micro-batch", 4]), ("together", ["--ranks", 2]), ("shards-of-state", ["--ranks", 2, "--distribute", "zero3"])):
         at = folder / f"ranks-{name}"
         run("finetune", *common, "--lora", "r=2", "--clip-norm", 0, "--steps", 2, *more, "-o", at)
         made.append(trained(at))

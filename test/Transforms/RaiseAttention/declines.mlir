@@ -50,6 +50,19 @@ func.func @type(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2
   return %4 : tensor<1x2x6x8xf32>
 }
 
+// CHECK-LABEL: func.func @two_types
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}its matmuls have different types{{.*}}stays in parts
+func.func @two_types(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32> {
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.full 0.5 : bf16 : tensor<1x2x6x6xbf16>
+  %2 = train.mul %0, %1 : tensor<1x2x6x6xbf16>
+  %3 = train.softmax %2 axis = 3 : tensor<1x2x6x6xbf16>
+  %4 = train.cast %3 : tensor<1x2x6x6xbf16> -> tensor<1x2x6x6xf32>
+  %5 = train.matmul %4, %v : tensor<1x2x6x6xf32>, tensor<1x2x6x8xf32> -> tensor<1x2x6x8xf32>
+  return %5 : tensor<1x2x6x8xf32>
+}
+
 // CHECK-LABEL: func.func @bias_gradient
 // CHECK-NOT: train.attention
 // REMARK: NotRaised{{.*}}its bias needs a gradient{{.*}}stays in parts

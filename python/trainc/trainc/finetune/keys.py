@@ -73,8 +73,8 @@ _MACHINE = (
     Key("device", "whole", "which GPU", None, least=0, group="Machine", shown="0"),
     Key("ranks", "whole", "processes that share out the rows of a step, with a GPU each or a share of the cores (docs/ranks.md)", 1, least=1,
         group="Machine"),
-    Key("distribute", "choice", "what each of several ranks holds: all, or a part of the optimizer's state, or of gradients, too", "data",
-        ("data", "zero1", "zero2"), group="Machine"),
+    Key("distribute", "choice", "what each of several ranks holds: all, or a part of the optimizer's state, of gradients, too, of parameters, too",
+        "data", ("data", "zero1", "zero2", "zero3"), group="Machine"),
 )  # fmt: skip
 
 _OUTPUT = (

@@ -26,8 +26,8 @@ def functions(depth):
 
 
 def loops(depth):
-    """A loop in a loop in a loop."""
-    text = HEAD + "init n i64[] = 4096\ninit c bool[] = 1\n"
+    """A loop in a loop in a loop, each short enough to be unrolled."""
+    text = HEAD + "init n i64[] = 64\ninit c bool[] = 1\n"
     for i in range(depth):
         text += f"graph g{i}\n  input i i64[]\n  input ci bool[]\n  input v{i} f32[batch,len]\n"
         text += f"  output ci bool[]\n  output r{i} f32[batch,len]\n"
