@@ -12,11 +12,12 @@ def OverlapExchangesPass : Pass<"overlap-exchanges", "::trainc::plan::FunctionOp
     collectives before it that touch the same bytes. So the order of commands says when an exchange may begin, and when
     it has to be done. A collective moves up to where its operands are there and nobody needs what it writes over.
     Commands that would wait for it move down, with all that waits for them, behind the begin of the next collective:
-    while one exchange is under way the next one's operands are computed, and no more than two hold memory.
+    while one exchange is under way the next one's operands are computed, and no more than two hold memory. A gather begins no
+    earlier than what the one before it brings is used.
 
     Legal because no two commands change places of which one writes what the other touches. Collectives keep their
     order, which is that of all ranks. `plan.release` keeps what a collective reads until the first command that waits
-    for it: the bytes order the two in any case, so that without it commands would wait for memory alone.
+    for it, or until two others have begun: the bytes order the two in any case, so that without it commands would wait for memory alone.
 
     ```mlir
     // plan.function(overlap-exchanges)

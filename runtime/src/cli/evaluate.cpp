@@ -169,40 +169,12 @@ struct Score {
   Accuracy::Counts counts;
 };
 
-void write(ByteWriter &to, const Score &score) {
-  to.add(score.rows);
-  to.add(score.peakBytes);
-  to.add(score.loss);
-  to.add(score.weight);
-  to.add(score.counts.looked);
-  to.add(score.counts.tooLarge);
-  to.add(int64_t(score.counts.parts.size()));
-  for (const Accuracy::Part &part : score.counts.parts) {
-    to.add(part.pair);
-    to.add(part.explains);
-    to.add(part.right);
-    to.add(part.counted);
-    to.add(part.distance);
-  }
-}
-/// In the same order.
-Score readScore(ByteReader &from) {
-  Score score;
-  from.read(score.rows);
-  from.read(score.peakBytes);
-  from.read(score.loss);
-  from.read(score.weight);
-  from.read(score.counts.looked);
-  from.read(score.counts.tooLarge);
-  score.counts.parts.resize(from.readCount());
-  for (Accuracy::Part &part : score.counts.parts) {
-    from.read(part.pair);
-    from.read(part.explains);
-    from.read(part.right);
-    from.read(part.counted);
-    from.read(part.distance);
-  }
-  return score;
+void visit(auto &bytes, MessageOf<Score> auto &score) {
+  bytes.fields(score.rows, score.peakBytes, score.loss, score.weight, score.counts.looked,
+               score.counts.tooLarge);
+  bytes.list(score.counts.parts, [&](auto &part) {
+    bytes.fields(part.pair, part.explains, part.right, part.counted, part.distance);
+  });
 }
 
 /// The scores of batches, put together in the order of the file. Sums are doubles.
@@ -254,13 +226,16 @@ void shareOut(const Package &package, trainrt_session *session, const Dataset &d
   const std::vector<std::string> texts = ranks.together([&] {
     ByteWriter writer;
     scoreBatches(package, session, data, ranks.rank(), ranks.world(), accuracy,
-                 [&](const Score &score) { write(writer, score); });
+                 [&](const Score &score) { visit(writer, score); });
     return writer.bytes;
   });
   std::vector<ByteReader> readers(texts.begin(), texts.end());
   // The first rank whose scores are at their end is the first one without a further batch.
-  for (size_t rank = 0; !readers[rank].isDone(); rank = (rank + 1) % readers.size())
-    total.add(readScore(readers[rank]));
+  for (size_t rank = 0; !readers[rank].isDone(); rank = (rank + 1) % readers.size()) {
+    Score score;
+    visit(readers[rank], score);
+    total.add(score);
+  }
 }
 
 } // namespace

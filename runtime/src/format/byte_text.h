@@ -5,6 +5,7 @@
 
 #include "format/status.h"
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -28,6 +29,13 @@ public:
   void add(const Status &status) {
     add(int32_t(status.code()));
     add(status.message());
+  }
+  /// These two are as the reader has them, so that a message says its fields once (`visit`).
+  template <typename... Values> void fields(const Values &...values) { (add(values), ...); }
+  template <typename List, typename Each> void list(const List &values, const Each &each) {
+    add(int64_t(values.size()));
+    for (const auto &value : values)
+      each(value);
   }
   std::string bytes;
 };
@@ -72,6 +80,12 @@ public:
     read(message);
     status = Status(static_cast<Code>(code), std::move(message));
   }
+  template <typename... Values> void fields(Values &...values) { (read(values), ...); }
+  template <typename List, typename Each> void list(List &values, const Each &each) {
+    values.resize(readCount());
+    for (auto &value : values)
+      each(value);
+  }
   bool isDone() const { return good && at == bytes.size(); }
 
 private:
@@ -79,6 +93,11 @@ private:
   size_t at = 0;
   bool good = true;
 };
+
+/// `Message`, to be read, or const and to be written: `visit(bytes, message)` says the fields of
+/// either.
+template <typename Given, typename Message>
+concept MessageOf = std::same_as<std::remove_const_t<Given>, Message>;
 
 } // namespace trainrt
 

@@ -8,82 +8,24 @@ namespace trainrt {
 
 namespace {
 
-/// The order of the members is the format: `read` has the same.
-void write(ByteWriter &to, const RankProposal &from) {
-  to.add(from.status);
-  to.add(from.settings);
-  to.add(from.microBatches);
-  to.add(int64_t(from.weights.size()));
-  for (double weight : from.weights)
-    to.add(weight);
-  to.add(from.hasFactors);
-  to.add(from.isLast);
-  to.add(from.count);
-}
-void read(ByteReader &from, RankProposal &to) {
-  from.read(to.status);
-  from.read(to.settings);
-  from.read(to.microBatches);
-  to.weights.resize(from.readCount());
-  for (double &weight : to.weights)
-    from.read(weight);
-  from.read(to.hasFactors);
-  from.read(to.isLast);
-  from.read(to.count);
+/// The order of the members is the format.
+void visit(auto &bytes, MessageOf<RankProposal> auto &message) {
+  bytes.fields(message.status, message.settings, message.microBatches);
+  bytes.list(message.weights, [&](auto &weight) { bytes.fields(weight); });
+  bytes.fields(message.hasFactors, message.isLast, message.count);
 }
 
-void write(ByteWriter &to, const RankOutcome &from) {
-  to.add(from.status);
-  to.add(from.nonfinite);
-  to.add(int64_t(from.numbers.size()));
-  for (const std::string &name : from.numbers)
-    to.add(name);
-  to.add(int64_t(from.losses.size()));
-  for (auto [factor, loss] : from.losses) {
-    to.add(factor);
-    to.add(loss);
-  }
-}
-void read(ByteReader &from, RankOutcome &to) {
-  from.read(to.status);
-  from.read(to.nonfinite);
-  to.numbers.resize(from.readCount());
-  for (std::string &name : to.numbers)
-    from.read(name);
-  to.losses.resize(from.readCount());
-  for (auto &[factor, loss] : to.losses) {
-    from.read(factor);
-    from.read(loss);
-  }
+void visit(auto &bytes, MessageOf<RankOutcome> auto &message) {
+  bytes.fields(message.status, message.nonfinite);
+  bytes.list(message.numbers, [&](auto &name) { bytes.fields(name); });
+  bytes.list(message.losses, [&](auto &loss) { bytes.fields(loss.first, loss.second); });
 }
 
-void write(ByteWriter &to, const RankSave &from) {
-  to.add(from.status);
-  to.add(from.settings);
-  to.add(from.folder);
-  for (const std::vector<WrittenBytes> &parts : from.written) {
-    to.add(int64_t(parts.size()));
-    for (const WrittenBytes &part : parts) {
-      to.add(part.begin);
-      to.add(part.size);
-      to.add(part.crc);
-    }
-  }
-  to.add(from.nonfinite);
-}
-void read(ByteReader &from, RankSave &to) {
-  from.read(to.status);
-  from.read(to.settings);
-  from.read(to.folder);
-  for (std::vector<WrittenBytes> &parts : to.written) {
-    parts.resize(from.readCount());
-    for (WrittenBytes &part : parts) {
-      from.read(part.begin);
-      from.read(part.size);
-      from.read(part.crc);
-    }
-  }
-  from.read(to.nonfinite);
+void visit(auto &bytes, MessageOf<RankSave> auto &message) {
+  bytes.fields(message.status, message.settings, message.folder);
+  for (auto &parts : message.written)
+    bytes.list(parts, [&](auto &part) { bytes.fields(part.begin, part.size, part.crc); });
+  bytes.fields(message.nonfinite);
 }
 
 /// All ranks come to the same status, as they look at the same texts in the same order: first
@@ -93,7 +35,7 @@ template <typename Message>
 Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message> &all) {
   ByteWriter writer;
   writer.add(std::string(Message::call));
-  write(writer, mine);
+  visit(writer, mine);
   std::vector<std::string> texts, calls;
   TRAINRT_TRY(ranks.gather(writer.bytes, texts));
   auto other = [](size_t rank) {
@@ -110,7 +52,7 @@ Status exchangeAll(Communicator &ranks, const Message &mine, std::vector<Message
   }
   all.clear();
   for (size_t rank = 0; rank < texts.size(); ++rank) {
-    read(readers[rank], all.emplace_back());
+    visit(readers[rank], all.emplace_back());
     if (!readers[rank].isDone())
       return other(rank);
   }
