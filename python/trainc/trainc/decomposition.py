@@ -6,6 +6,7 @@ changes something in place, is traced as ever, and so is every program where tor
 """
 
 import contextlib
+import operator
 
 import torch
 
@@ -38,6 +39,29 @@ _CASTS = {
     _aten.to.other: lambda node: _told(node, 1, "other").meta["val"].dtype,
     _aten.type_as.default: lambda node: _told(node, 1, "other").meta["val"].dtype,
 }
+#: Of a constant that nothing else sees: its operand.
+_DETACH = _aten.detach_.default
+_NO_GRADIENTS = getattr(torch.ops.higher_order, "wrap_with_set_grad_enabled", None)
+
+
+def _inline(module):
+    """Parts of the program that are modules of their own, for what PyTorch computes there without gradients, become nodes of it."""
+    graph = module.graph
+    for node in [node for node in graph.nodes if node.target is _NO_GRADIENTS]:
+        held, operands = node.args[1], node.args[2:]
+        part = getattr(module, held.target)
+        inputs = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
+        _inline(part)
+        with graph.inserting_before(node):
+            results = graph.graph_copy(part.graph, dict(zip(inputs, operands, strict=True)))
+        for user in list(node.users):
+            assert user.target is operator.getitem, "the results are a tuple"
+            user.replace_all_uses_with(results[user.args[1]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+        if not held.users:
+            graph.erase_node(held)
+            delattr(module, held.target)
 
 
 def _is_plain(program, known):
@@ -52,6 +76,8 @@ def _is_plain(program, known):
             return False
         if node.target in _ASSERTIONS or node.target in _NAMES or node.target in _CASTS:
             continue
+        if node.target is _DETACH and node.args[0].target is _aten.lift_fresh_copy.default:
+            continue
         schema = getattr(node.target, "_schema", None)
         if node.target not in known or (schema is not None and schema.is_mutable):
             return False
@@ -65,6 +91,9 @@ def _replace(program):
             graph.erase_node(node)
         elif node.target in _NAMES:
             node.target = _NAMES[node.target]
+        elif node.target is _DETACH:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
         elif node.target in _CASTS:
             made, dtype = node.args[0], _CASTS[node.target](node)
             if dtype is not None and dtype != made.meta["val"].dtype:
@@ -81,6 +110,7 @@ def _replace(program):
 
 
 def _decompose(program, registry):
+    _inline(program.graph_module)
     if not _is_plain(program, set(_implemented(registry))):
         return _retrace(program, registry)
     _replace(program)
