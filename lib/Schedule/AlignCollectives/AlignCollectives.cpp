@@ -6,6 +6,7 @@
 #include "dialects/Train/Collectives/Collectives.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "trainc/Analysis/Roles.h"
+#include "trainc/Analysis/StridedViews.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -41,6 +42,25 @@ Operation *lastMaker(Operation *op) {
     if (Operation *def = operand.getDefiningOp(); def && (!last || last->isBeforeInBlock(def)))
       last = def;
   return last;
+}
+
+/// By op of a function, the number of the one behind which its results could be there: what is made
+/// elementwise, such as the sum with an accumulator, may be wherever it is fused to.
+DenseMap<Operation *, unsigned> findReady(func::FuncOp function) {
+  DenseMap<Operation *, unsigned> ready;
+  for (auto [number, op] : llvm::enumerate(function.getBody().front())) {
+    unsigned &own = ready.try_emplace(&op, number + 1).first->second;
+    const FusionRole role = getFusionRole(&op);
+    if (role != FusionRole::Pointwise && role != FusionRole::Access && role != FusionRole::View &&
+        !op.hasTrait<CollectiveCall>())
+      continue;
+    unsigned last = 0;
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        last = std::max(last, ready.lookup(def));
+    own = last;
+  }
+  return ready;
 }
 
 /// Moves these sums, in this order, to where their operands are there. None is moved back: its
@@ -135,13 +155,8 @@ struct AlignCollectivesPass : trainc::impl::AlignCollectivesPassBase<AlignCollec
     if (!micro || !micro->hasAttr(kInStepAttr))
       return;
     SmallVector<Operation *> sums = sumsOf(micro);
-    DenseMap<Operation *, Operation *> ready;
-    for (Operation *op : sums)
-      ready[op] = lastMaker(op);
-    llvm::stable_sort(sums, [&](Operation *a, Operation *b) {
-      Operation *first = ready[a], *second = ready[b];
-      return second && (!first || first->isBeforeInBlock(second)) && first != second;
-    });
+    const DenseMap<Operation *, unsigned> ready = findReady(micro);
+    llvm::stable_sort(sums, [&](Operation *a, Operation *b) { return ready.at(a) < ready.at(b); });
     advance(sums);
     for (auto function : module.getOps<func::FuncOp>()) {
       auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);

@@ -116,8 +116,8 @@ private:
                                     : buildAllReduce(step.builder(), update.getLoc(), one.values);
       for (auto [argument, sum] : llvm::zip_equal(one.arguments, made))
         sums[argument] = sum;
-      // Equal ones, of the zeros of @absent, must not become one.
-      if (eachMicro)
+      // Equal ones, of the zeros of @absent, must not become one, and each has its place there.
+      if (eachMicro || leavesLast)
         made.front().getDefiningOp()->setAttr(
             kBucketAttr, step.builder().getI64IntegerAttr(&one - buckets.data()));
       bytes += one.bytes;
