@@ -4,6 +4,7 @@
 #ifndef TRAINRT_SESSION_SESSION_H
 #define TRAINRT_SESSION_SESSION_H
 
+#include "comm/exchange_mode.h"
 #include "device/device.h"
 #include "plan/inputs.h"
 #include "plan/package.h"
@@ -212,7 +213,9 @@ private:
   /// Says which step it was that a rank was lost in.
   Status atStep(Status status) const;
   /// Whether a micro-batch has collectives: each rank then runs as many.
-  bool exchangesMicro() const { return where.world > 1 && source->absent(); }
+  bool exchangesMicro() const {
+    return source->absent() && (where.world > 1 || exchangeMode() == ExchangeMode::Always);
+  }
   /// Whether those sum up accumulators in their place: only the last micro-batch of a rank's step
   /// has them, or `absent` where it has none.
   bool exchangesLast() const;

@@ -460,7 +460,7 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
     writeBytes(directoryOf(path) + options.weightsFile, weights);
 }
 
-TinyOptions distributedTiny() {
+static TinyOptions distributed(std::function<void(fb::ProgramT &program)> edit) {
   TinyOptions options;
   options.editManifest = [](std::string &manifest) {
     const std::string begin = "\"optimizer\": {";
@@ -468,23 +468,70 @@ TinyOptions distributedTiny() {
       std::abort();
     manifest.replace(manifest.find(begin), begin.size(), begin + "\"distribute\": \"data\", ");
   };
-  options.editProgram = [](fb::ProgramT &program) {
-    for (auto &function : program.functions) {
-      if (function->name != "update")
-        continue;
-      auto command = std::make_unique<fb::CommandT>();
-      fb::CollectiveT body;
-      body.dtype = fb::DType::f32;
-      command->op.Set(std::move(body));
-      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 0});
-      program.exprs.push_back({fb::ExprKind::constant, 0, 0, 3});
-      const auto three = uint32_t(program.exprs.size() - 1);
-      command->operands.push_back({2, three - 1, fb::Access::update});
-      command->sizes = {three};
-      function->commands.insert(function->commands.begin(), std::move(command));
-    }
-  };
+  options.editProgram = std::move(edit);
   return options;
+}
+
+static uint32_t addConstant(fb::ProgramT &program, int64_t value) {
+  program.exprs.push_back({fb::ExprKind::constant, 0, 0, value});
+  return uint32_t(program.exprs.size() - 1);
+}
+
+/// Of a buffer with three elements.
+static std::unique_ptr<fb::CommandT> makeSum(fb::ProgramT &program, uint32_t buffer) {
+  auto command = std::make_unique<fb::CommandT>();
+  fb::CollectiveT body;
+  body.dtype = fb::DType::f32;
+  command->op.Set(std::move(body));
+  command->operands.push_back({buffer, addConstant(program, 0), fb::Access::update});
+  command->sizes = {addConstant(program, 3)};
+  return command;
+}
+
+TinyOptions distributedTiny() {
+  return distributed([](fb::ProgramT &program) {
+    for (auto &function : program.functions)
+      if (function->name == "update")
+        function->commands.insert(function->commands.begin(), makeSum(program, 2));
+  });
+}
+
+TinyOptions overlappingTiny() {
+  return distributed([](fb::ProgramT &program) {
+    auto absent = std::make_unique<fb::FunctionT>();
+    absent->name = "absent";
+    const uint32_t bytes = addConstant(program, 12);
+    auto copy = [&](uint32_t from, uint32_t to) {
+      auto command = std::make_unique<fb::CommandT>();
+      command->op.Set(fb::CopyT());
+      const uint32_t zero = addConstant(program, 0);
+      command->operands = {{from, zero, fb::Access::read}, {to, zero, fb::Access::write}};
+      command->sizes = {bytes};
+      return command;
+    };
+    for (auto &function : program.functions) {
+      if (function->name != "micro")
+        continue;
+      constexpr uint32_t zeros = 10, gradient = 11; // as makeTinyProgram has them
+      absent->buffers.push_back(std::make_unique<fb::BufferT>(*function->buffers[gradient]));
+      const auto scratch = uint32_t(function->buffers.size());
+      for (int i = 0; i < 2; ++i) {
+        auto buffer = std::make_unique<fb::BufferT>();
+        buffer->bytes = bytes;
+        buffer->first = 4;
+        buffer->last = 6;
+        buffer->dtype = int8_t(fb::DType::f32);
+        function->buffers.push_back(std::move(buffer));
+      }
+      function->commands.push_back(makeSum(program, gradient));
+      function->commands.push_back(copy(zeros, scratch));
+      // What is read too early comes back.
+      function->commands.push_back(copy(gradient, scratch + 1));
+      function->commands.push_back(copy(scratch + 1, gradient));
+    }
+    absent->commands.push_back(makeSum(program, 0));
+    program.functions.push_back(std::move(absent));
+  });
 }
 
 TinyBatch::TinyBatch(int64_t rows, unsigned seed) : rows(rows) {

@@ -78,6 +78,9 @@ struct TinyOptions {
 
 /// The tiny package for several ranks: its update begins with the exchange of its gradient.
 TinyOptions distributedTiny();
+/// The same, but the exchange is in `micro` (and in `absent`), where one command beside it and one
+/// that needs it follow.
+TinyOptions overlappingTiny();
 
 /// A folder that is removed at the end of the test.
 class TemporaryFolder {

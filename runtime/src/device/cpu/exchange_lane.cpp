@@ -4,15 +4,8 @@
 #include "device/cpu/exchange_lane.h"
 
 #include <cassert>
-#include <cstdlib>
-#include <cstring>
 
 namespace trainrt {
-
-bool ExchangeLane::isWanted() {
-  const char *how = std::getenv("TRAINRT_EXCHANGE");
-  return !how || std::strcmp(how, "inline") != 0;
-}
 
 ExchangeLane::ExchangeLane() : thread([this] { work(); }) {}
 

@@ -21,9 +21,6 @@ public:
     Clock::time_point began, ended;
   };
 
-  /// False where the environment's TRAINRT_EXCHANGE is `inline`.
-  static bool isWanted();
-
   ExchangeLane();
   ~ExchangeLane();
   ExchangeLane(const ExchangeLane &) = delete;

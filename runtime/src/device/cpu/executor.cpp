@@ -2,6 +2,7 @@
 // The inner loop of the runtime on the host: one command behind the other.
 
 #include "device/cpu/executor.h"
+#include "comm/exchange_mode.h"
 #include "device/cpu/commands/host_command.h"
 #include "device/cpu/commands/loop.h"
 #include "device/cpu/gemm.h"
@@ -82,7 +83,7 @@ private:
 bool Executor::runsBeside(const ExecutionPlan &plan, const Run &run) {
   if (plan.exchangeWaits.empty() || !run.ranks || run.ranks->world() == 1 ||
       !run.ranks->exchangesBeside() || (run.observer && run.observer->reads()) ||
-      !ExchangeLane::isWanted())
+      exchangeMode() == ExchangeMode::Inline)
     return false;
   if (!lane)
     lane = std::make_unique<ExchangeLane>();

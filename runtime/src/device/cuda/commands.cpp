@@ -182,13 +182,27 @@ int64_t Commands::stagingBytes() const {
   return most;
 }
 
-std::vector<Commands::Part> Commands::parts() const {
+/// The plan's waits count all of its collectives; those without work are no items.
+std::vector<Commands::Part> Commands::parts(bool beside) const {
   std::vector<Part> parts;
-  for (size_t i = 0; i < size(); ++i) {
-    const bool isCollective = as<CollectiveCommand>(i) != nullptr;
-    if (parts.empty() || isCollective || parts.back().isCollective)
-      parts.push_back({i, i, isCollective});
-    parts.back().end = i + 1;
+  std::vector<int32_t> started = {-1}; // of so many collectives of the plan the last item
+  int32_t awaited = -1;
+  size_t item = 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const bool isThere = item < items.size() && items[item].step == &plan.steps[i];
+    const bool isCollective = isThere && as<CollectiveCommand>(item);
+    if (std::holds_alternative<Collective>(plan.steps[i].command->op))
+      started.push_back(isCollective ? int32_t(item) : started.back());
+    if (!isThere)
+      continue;
+    int32_t awaits = -1;
+    if (beside && !plan.exchangeWaits.empty() && !isCollective)
+      awaits = started[plan.exchangeWaits[i]];
+    const bool waits = awaits > awaited;
+    if (parts.empty() || isCollective || parts.back().isCollective || waits)
+      parts.push_back({item, item, isCollective, waits ? awaits : -1});
+    awaited = std::max(awaited, awaits);
+    parts.back().end = ++item;
   }
   return parts;
 }

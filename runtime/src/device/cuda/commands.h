@@ -64,9 +64,13 @@ public:
   struct Part {
     size_t begin, end;
     bool isCollective;
+    /// The collective that must be done before it begins, as must all before that one; -1: none
+    /// but those that an earlier part has waited for.
+    int32_t awaits = -1;
   };
-  /// In their order; one at most where there is no collective.
-  std::vector<Part> parts() const;
+  /// In their order; one at most where there is no collective. `beside`: collectives go on beside
+  /// the parts behind them, and parts also begin where commands have to wait for one.
+  std::vector<Part> parts(bool beside) const;
   /// Of these, whether any waits on the host: the last lane is used.
   bool hasTransfers(const Part &part) const;
   Status enqueue(size_t index, CUstream stream) const;

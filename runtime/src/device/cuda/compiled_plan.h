@@ -5,6 +5,7 @@
 
 #include "device/cuda/cuda_device.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,11 @@ public:
   }
 
   Commands commands;
+  /// Of the commands, when they are prepared.
+  std::vector<Commands::Part> parts;
+  bool exchanges() const {
+    return std::ranges::any_of(parts, [](const Commands::Part &part) { return part.isCollective; });
+  }
   const StagingLayout layout;
   bool hasFlag = false; ///< a run may set the state `nonfinite`
   /// By side: what the commands' groups read.

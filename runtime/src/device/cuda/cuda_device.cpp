@@ -113,8 +113,11 @@ Status CudaDevice::start(const DeviceOptions &options) {
 
 CudaDevice::~CudaDevice() {
   CurrentContext current = context->makeCurrent();
-  if (runs)
-    driver.cuStreamSynchronize(runs);
+  // What waits for a rank that is gone would not end.
+  if (exchange)
+    if (const Status status = exchange->check(); !status.ok())
+      exchange->abort(status);
+  drain();
   // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
   // library calls refer to the libraries, are gone.)
   exchange.reset();
@@ -137,7 +140,7 @@ CudaDevice::~CudaDevice() {
   // Last: releasing memory waits for the stream.
   if (ownStream)
     driver.cuStreamDestroy(runs);
-  for (CUstream other : {uploadStream, captureStream, besideStream, transferStream})
+  for (CUstream other : {uploadStream, captureStream, besideStream, transferStream, exchangeStream})
     if (other)
       driver.cuStreamDestroy(other);
 }
@@ -225,6 +228,13 @@ Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
   return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
 }
 
+/// Where a run has failed in the middle, its exchanges may be under way alone.
+void CudaDevice::drain() const {
+  for (CUstream stream : {runs, exchangeStream})
+    if (stream)
+      driver.cuStreamSynchronize(stream);
+}
+
 /// The block keeps the context alive. It counts in `held` under its name, for messages, and in
 /// `heldBytes`, for `measured`.
 Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
@@ -254,7 +264,7 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
 /// Waits for runs: they may use the block.
 void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
-  driver.cuStreamSynchronize(runs);
+  drain();
   auto block = blocks.find(data);
   held[block->second.name] -= bytes;
   heldBytes -= bytes;
@@ -296,7 +306,7 @@ Status CudaDevice::growHostArena(int64_t bytes) {
     return {};
   ++generation;
   // Runs of before may be under way.
-  driver.cuStreamSynchronize(runs);
+  drain();
   Status status = hostArena.allocate(*context, bytes, "activations that --offload moves there");
   return status.ok() ? status
                      : fail(status.code(), Lines{status.message()},
@@ -360,6 +370,7 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
     if (libraries->hasDnn())
       context->keep(); // cuDNN's handles are never destroyed
     TRAINRT_TRY(prepared.within("function '" + plan.function->name + "', "));
+    made->parts = made->commands.parts(/*beside=*/exchangeStream != nullptr);
     compiled = made.get();
     plan.compiled = std::move(made);
   }
@@ -471,7 +482,7 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
 
 /// What is made by the time that one fails stays in `made`, for the caller to drop.
 Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, Graphs &made) {
-  for (const Commands::Part &part : compiled.commands.parts()) {
+  for (const Commands::Part &part : compiled.parts) {
     made.push_back(nullptr);
     if (!part.isCollective)
       TRAINRT_TRY(
@@ -558,7 +569,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   const Graphs *graphs = nullptr;
   TRAINRT_TRY(fault(bindInputs(run, compiled, graphs), function));
   mayRepeat = run.mayRepeat;
-  TRAINRT_TRY(launch(plan, compiled, *graphs, ticket));
+  TRAINRT_TRY(launch(plan, compiled, *graphs, run.alone, ticket));
   return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
 
@@ -567,7 +578,7 @@ Status CudaDevice::repeat(Ticket &ticket) {
   assert(mayRepeat && "its inputs were copied");
   CurrentContext current = context->makeCurrent();
   const auto &compiled = static_cast<const Compiled &>(*lastPlan->compiled);
-  return launch(*lastPlan, compiled, compiled.graphs[turn], ticket);
+  return launch(*lastPlan, compiled, compiled.graphs[turn], /*alone=*/false, ticket);
 }
 
 Status CudaDevice::fillWithNumbers(DeviceAddress to, int64_t bytes) {
@@ -647,15 +658,15 @@ Status CudaDevice::adoptTuning() {
 }
 
 Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
-                          Ticket &ticket) {
+                          bool alone, Ticket &ticket) {
   const Function &function = *plan.function;
   lastPlan = &plan;
   if (synchronous || (observer && observer->reads())) {
-    TRAINRT_TRY(runSynchronously(plan, compiled));
+    TRAINRT_TRY(runSynchronously(plan, compiled, alone));
   } else if (observer) {
-    TRAINRT_TRY(runTimed(plan, compiled));
+    TRAINRT_TRY(runTimed(plan, compiled, alone));
   } else {
-    TRAINRT_TRY(fault(launchParts(plan, compiled, graphs), function));
+    TRAINRT_TRY(fault(launchParts(plan, compiled, graphs, alone), function));
   }
 
   // What is told of a run is copied behind it, on its stream, to the place of its ticket.
@@ -663,7 +674,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, c
   Underway &run = underway[ticket % numReports];
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
   run.function = &function;
-  run.plan = compiled.commands.stagingBytes() ? &plan : nullptr;
+  run.plan = compiled.exchanges() && !alone ? &plan : nullptr;
   auto fetch = [&](void *to, const void *from, size_t size) {
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");

@@ -87,6 +87,8 @@ private:
   void releaseBytes(const unsigned char *data, int64_t bytes) override;
   /// Lets what is enqueued on `later` from now on wait for what is on `earlier`.
   Status order(CUstream earlier, CUstream later);
+  /// Waits for all runs.
+  void drain() const;
   /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
   Status checkRoom(int64_t more, const std::string &what);
   Status outOfMemory(const std::string &what) const;
@@ -124,14 +126,26 @@ private:
   bool dropDirectGraphs();
   /// Hyper-parameters and inputs of the host to the staging block of this turn.
   Status stage(const Run &run, const Compiled &compiled);
+  // `alone`: without collectives.
   /// The commands one by one, each waited for.
-  Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
+  Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled, bool alone);
   /// The commands one by one, with events around them; the observer is told at the end.
-  Status runTimed(const ExecutionPlan &plan, const Compiled &compiled);
+  Status runTimed(const ExecutionPlan &plan, const Compiled &compiled, bool alone);
+  /// A command of runTimed, by its marks. `needed`: where the others come to wait for an exchange.
+  struct Span {
+    size_t begin = 0, end = 0, needed = 0;
+  };
+  Status tellTimes(const ExecutionPlan &plan, const Compiled &compiled,
+                   const std::vector<Span> &spans, bool alone);
   Status launch(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
-                Ticket &ticket);
-  /// One behind the other, with what ranks do together between them.
-  Status launchParts(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs);
+                bool alone, Ticket &ticket);
+  /// Graphs one behind the other, and what ranks do together beside them, or between them.
+  Status launchParts(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
+                     bool alone);
+  /// A collective behind all commands that have been enqueued.
+  Status enqueueExchange(const Compiled &compiled, size_t item);
+  /// Lets the commands behind wait for a collective, and for all before it.
+  Status awaitExchange(const Compiled &compiled, int32_t item);
   /// Connects the GPU with those of other ranks, where the package's commands ask for it.
   Status joinRanks(Communicator *ranks);
   /// Waits for a run with collectives: not where one of them will never end.
@@ -152,6 +166,8 @@ private:
   CUstream runs = nullptr, uploadStream = nullptr, captureStream = nullptr, besideStream = nullptr,
            transferStream = nullptr;
   bool ownStream = false;
+  /// Of collectives; null where they are on the commands' stream.
+  CUstream exchangeStream = nullptr;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;
   std::unique_ptr<RankExchange> exchange; ///< null: there is one rank
@@ -197,7 +213,7 @@ private:
     Ticket ticket = ~Ticket(0);
     std::vector<size_t> commands;
   } toldBefore;
-  /// Of runTimed: one before the first command and one after each.
+  /// Of runTimed.
   std::vector<Event> marks;
   Ticket nextTicket = 0;
   const ExecutionPlan *lastPlan = nullptr;

@@ -108,7 +108,10 @@ struct CUgraphNodeParams {
     (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))                          \
   X(cuPointerGetAttributes, cuPointerGetAttributes,                                                \
     (unsigned count, int *attributes, void **values, CUdeviceptr where))                           \
+  X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))         \
   X(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                           \
+  X(cuStreamCreateWithPriority, cuStreamCreateWithPriority,                                        \
+    (CUstream * stream, unsigned flags, int priority))                                             \
   X(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                        \
   X(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                   \
   X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))                    \

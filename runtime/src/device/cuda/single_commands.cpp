@@ -2,14 +2,17 @@
 // Runs whose commands are started one by one: to wait for each, to time them, or to look at what
 // they wrote.
 
+#include "device/cuda/commands/collective.h"
 #include "device/cuda/compiled_plan.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace trainrt::cuda {
 
 /// A command has ended before the next begins: an error is that of the command which is named.
-Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
+Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled,
+                                    bool alone) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -27,6 +30,8 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
     TRAINRT_TRY(observer->begin(plan, read));
   const Clock::time_point began = Clock::now();
   for (size_t i = 0; i < compiled.commands.size(); ++i) {
+    if (alone && compiled.commands.as<CollectiveCommand>(i))
+      continue;
     const Clock::time_point start = Clock::now();
     Status status = compiled.commands.enqueue(i, runs);
     if (status.ok() && exchange)
@@ -43,29 +48,67 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
   return {};
 }
 
-/// Times are the GPU's, from marks between commands; the host waits once, at the end.
-Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled) {
-  const size_t count = compiled.commands.size();
-  while (marks.size() <= count)
-    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
-  auto mark = [&](size_t i) {
-    return driver.check(driver.cuEventRecord(marks[i].get(), runs), "cannot record an event");
+static Status refuseToRead(uint32_t, int64_t, int64_t, const void *&) {
+  return Status(Code::Internal, "values cannot be read while commands are timed");
+}
+
+/// Times are the GPU's, from marks around commands; the host waits once, at the end. A command
+/// begins where the one before it on its stream has ended, and, with the exchanges that it needs,
+/// these.
+Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled, bool alone) {
+  const Commands &commands = compiled.commands;
+  TRAINRT_TRY(observer->begin(plan, refuseToRead));
+  size_t used = 0;
+  auto mark = [&](CUstream on, size_t &which) {
+    if (used == marks.size())
+      TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+    which = used++;
+    return driver.check(driver.cuEventRecord(marks[which].get(), on), "cannot record an event");
   };
-  const CommandObserver::Read read = [](uint32_t, int64_t, int64_t, const void *&) {
-    return Status(Code::Internal, "values cannot be read while commands are timed");
+  std::vector<Span> spans(commands.size());
+  size_t last = 0, awaited = 0; // the mark behind the last command; items that have been waited for
+  TRAINRT_TRY(mark(runs, last));
+  auto awaitUpTo = [&](size_t end) {
+    for (; awaited < end; ++awaited)
+      spans[awaited].needed = last;
   };
-  TRAINRT_TRY(observer->begin(plan, read));
-  TRAINRT_TRY(mark(0));
-  for (size_t i = 0; i < count; ++i) {
-    TRAINRT_TRY(compiled.commands.enqueue(i, runs).within(
-        "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
-    if (exchange)
-      TRAINRT_TRY(exchange->finish(runs));
-    TRAINRT_TRY(mark(i + 1));
+  for (const Commands::Part &part : compiled.parts) {
+    if (part.isCollective && alone)
+      continue;
+    if (part.awaits >= 0 && !alone) {
+      awaitUpTo(size_t(part.awaits) + 1);
+      TRAINRT_TRY(awaitExchange(compiled, part.awaits));
+      TRAINRT_TRY(mark(runs, last));
+    }
+    for (size_t i = part.begin; i < part.end; ++i) {
+      const bool isBeside = part.isCollective && exchangeStream;
+      spans[i].begin = last;
+      if (isBeside) {
+        TRAINRT_TRY(order(runs, exchangeStream));
+        TRAINRT_TRY(mark(exchangeStream, spans[i].begin));
+      }
+      const Status status =
+          part.isCollective ? enqueueExchange(compiled, i) : commands.enqueue(i, runs);
+      TRAINRT_TRY(
+          status.within("function '" + plan.function->name + "', " + commands.describe(i) + ": "));
+      TRAINRT_TRY(mark(isBeside ? exchangeStream : runs, spans[i].end));
+      if (!isBeside)
+        last = spans[i].end;
+    }
   }
-  if (exchange)
+  awaitUpTo(spans.size());
+  if (exchange) {
+    if (exchangeStream)
+      TRAINRT_TRY(order(exchangeStream, runs));
     TRAINRT_TRY(awaitRanks(plan));
-  TRAINRT_TRY(fault(driver.check(await(marks[count]), "it did not end"), *plan.function));
+  }
+  TRAINRT_TRY(fault(driver.check(await(marks[last]), "it did not end"), *plan.function));
+  return tellTimes(plan, compiled, spans, alone);
+}
+
+/// Exchanges run in their order: each is waited for only when those before it are done.
+Status CudaDevice::tellTimes(const ExecutionPlan &plan, const Compiled &compiled,
+                             const std::vector<Span> &spans, bool alone) {
   auto between = [&](size_t from, size_t to, double &seconds) {
     float milliseconds = 0;
     TRAINRT_TRY(
@@ -74,12 +117,23 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled)
     seconds = double(milliseconds) / 1000;
     return Status();
   };
-  for (size_t i = 0; i < count; ++i) {
+  double exchanged = 0; // the end of the last exchange
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const bool isExchange = compiled.commands.as<CollectiveCommand>(i) != nullptr;
+    if (isExchange && alone)
+      continue;
     double start = 0, duration = 0;
-    TRAINRT_TRY(between(0, i, start));
-    TRAINRT_TRY(between(i, i + 1, duration));
+    TRAINRT_TRY(between(0, spans[i].begin, start));
+    TRAINRT_TRY(between(spans[i].begin, spans[i].end, duration));
+    if (isExchange && exchangeStream) {
+      double needed = 0, end = 0;
+      TRAINRT_TRY(between(0, spans[i].needed, needed));
+      TRAINRT_TRY(between(0, spans[i].end, end));
+      observer->waited(std::max(0.0, end - std::max(needed, exchanged)));
+      exchanged = end;
+    }
     TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()), start,
-                              duration, read));
+                              duration, refuseToRead));
   }
   return {};
 }

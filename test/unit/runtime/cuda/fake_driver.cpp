@@ -307,11 +307,19 @@ EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **v
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned) {
   std::lock_guard lock(driverMutex);
   streams.push_back(new Stream());
   *stream = reinterpret_cast<CUstream>(streams.back());
   return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+  return priority == -5 ? cuStreamCreate(stream, flags) : invalidValue;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   std::lock_guard lock(driverMutex);

@@ -43,7 +43,7 @@ struct Clique {
   std::map<int, std::vector<std::shared_ptr<Op>>> groups; ///< by their numbers and ranks
 };
 
-FakeNccl state{22700, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+FakeNccl state{22700, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 /// Taken within the driver's, never around it.
 std::mutex mutex;
 std::map<int, std::shared_ptr<Clique>> cliques;
@@ -128,6 +128,7 @@ EXPORT Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int ran
   if (!clique)
     clique = std::make_shared<Clique>();
   clique->world = ranks;
+  state.mostCTAs = config->maxCTAs;
   ++clique->joined;
   *comm = new ncclComm{clique, rank};
   ended[*comm] = false;

@@ -15,6 +15,7 @@ struct FakeNccl {
   /* The group with this number, from 1 on, of each communicator: behind it an error is told; its
    * work is never done. 0: none. */
   int failingGroup, stuckGroup;
+  int mostCTAs; /* that the last communicator may use; INT_MIN: as the library likes it */
   /* Counts since the last reset. */
   int groups, pieces, sums, finalized, destroyed, aborted;
 };

@@ -12,6 +12,7 @@
 #include "session/ranks/rank_group.h"
 
 #include <algorithm>
+#include <climits>
 #include <mutex>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -280,6 +281,118 @@ TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
   }
   EXPECT_EQ(nccl->sums, 3 + 2 * 3); // one each to connect
   EXPECT_EQ(nccl->pieces, nccl->sums + 3 * 2 * 2);
+}
+
+TEST_F(CudaRanks, ExchangeBesideOtherCommands) {
+  open(overlappingTiny());
+  const Bytes expected = alone(firstBatches(2), 3);
+  int captures[2] = {};
+  for (bool isInline : {false, true}) {
+    setenv("TRAINRT_EXCHANGE", isInline ? "inline" : "", 1);
+    fake->captures = 0;
+    SessionOptions options;
+    for (bool synchronous : {false, true}) {
+      options.synchronous = synchronous;
+      for (const Rank &rank : run(2, stepping(3), false, options)) {
+        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+        EXPECT_EQ(rank.values, expected);
+      }
+    }
+    captures[isInline] = fake->captures;
+    EXPECT_EQ(nccl->mostCTAs, isInline ? INT_MIN : 16);
+  }
+  // `micro` is cut where a command waits, too: of each rank, for two turns.
+  EXPECT_EQ(captures[0], captures[1] + 2 * 2);
+  EXPECT_EQ(nccl->aborted, 0);
+}
+
+TEST_F(CudaRanks, ExchangeBesideOtherCommandsOnOneGpu) {
+  open(overlappingTiny());
+  const Bytes expected = alone(firstBatches(3), 2);
+  std::unique_ptr<Session> first;
+  std::unique_ptr<RankGroup> group;
+  SessionOptions options;
+  options.threads = 1;
+  ASSERT_TRUE(RankGroup::create(package, options, 3, first, group).ok());
+  StepResult result;
+  for (int step = 0; step < 2; ++step) {
+    const Status status = group->step(*first, firstBatches(3), {}, result);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(valuesOf(*first), expected);
+}
+
+TEST_F(CudaRanks, ExchangeInTheLastMicroBatch) {
+  open(overlappingTiny());
+  constexpr int steps = 2;
+  auto body = [this](int rankWithout) {
+    return [this, rankWithout](Session &session, int rank) {
+      StepResult result;
+      for (int step = 0; step < steps; ++step)
+        TRAINRT_TRY(
+            session.step(rank == rankWithout ? std::vector<Batch>{} : firstBatches(2), {}, result));
+      return Status();
+    };
+  };
+  // One to connect; the pieces and the sums of a step.
+  const int groups = 2 * (1 + 2 * steps);
+  for (bool synchronous : {false, true}) {
+    SessionOptions options;
+    options.synchronous = synchronous;
+    nccl->groups = 0;
+    std::vector<Rank> ranks = run(2, body(-1), false, options);
+    ASSERT_TRUE(ranks[0].status.ok()) << ranks[0].status.message();
+    EXPECT_EQ(ranks[0].values, ranks[1].values);
+    EXPECT_EQ(nccl->groups, groups);
+    // A rank without any takes part in it.
+    nccl->groups = 0;
+    ranks = run(2, body(1), false, options);
+    ASSERT_TRUE(ranks[0].status.ok()) << ranks[0].status.message();
+    EXPECT_EQ(ranks[0].values, alone(firstBatches(2), steps));
+    EXPECT_EQ(ranks[1].values, ranks[0].values);
+    EXPECT_EQ(nccl->groups, groups);
+  }
+  // As if one were several.
+  nccl->groups = 0;
+  const Bytes expected = alone(firstBatches(3), steps);
+  EXPECT_EQ(nccl->groups, 0);
+  const int launches = fake->launches;
+  setenv("TRAINRT_EXCHANGE", "always", 1);
+  EXPECT_EQ(alone(firstBatches(3), steps), expected);
+  EXPECT_GE(fake->launches, launches + steps);
+}
+
+TEST_F(CudaRanks, EndWhereAnExchangeBesideOthersIsStuck) {
+  open(overlappingTiny());
+  nccl->stuckGroup = 4;
+  expectLost(run(2, stepping(3)), "step 2: exchange of the gradient of parameter 'w': the others "
+                                  "have not come within 1 s");
+  EXPECT_EQ(nccl->aborted, 2);
+}
+
+TEST_F(CudaRanks, TellHowLongCommandsWaitForAnExchange) {
+  open(overlappingTiny());
+  std::vector<CommandRecord> told;
+  SessionOptions options;
+  options.commandDone = [&](const CommandRecord &record) {
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    if (record.function && record.function->name == "micro")
+      told.push_back(record);
+  };
+  const Bytes expected = alone(firstBatches(2), 1);
+  for (const Rank &rank : run(2, stepping(1), false, options)) {
+    ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+    EXPECT_EQ(rank.values, expected);
+  }
+  EXPECT_EQ(told.size(), 2 * 7u);
+  // Nothing but a copy is beside it, which takes no time here.
+  for (const CommandRecord &record : told)
+    if (record.name == "all_reduce f32 of 1 tensor") {
+      EXPECT_GT(record.waited, 0);
+      EXPECT_LE(record.waited, record.seconds);
+      EXPECT_GT(record.start, 0);
+    }
 }
 
 TEST_F(CudaRanks, TellOfEachExchange) {

@@ -20,6 +20,8 @@ public:
   int64_t stagingBytes() const { return exchange.stagingBytes(dtype, elements); }
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
+  /// Recorded behind it, when all of it is enqueued.
+  const Event &end() const { return done; }
 
 private:
   const Context &context;

@@ -4,6 +4,7 @@
 // thread of its own, and whoever waits for it looks, too, whether the run has been given up, and
 // for how long.
 
+#include "comm/exchange_mode.h"
 #include "device/cuda/library_search.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/nccl_api.h"
@@ -20,6 +21,9 @@ namespace trainrt::cuda {
 namespace {
 
 constexpr int firstVersion = 21800;
+/// Multiprocessors that NCCL may take from the computation beside it: each moves 20 GB/s or so. The
+/// environment's NCCL_MAX_CTAS counts more.
+constexpr int mostCTAs = 16;
 /// How long a communicator may take to end in order.
 constexpr auto endLimit = std::chrono::seconds(5);
 
@@ -101,6 +105,8 @@ public:
                      vendorSums = ranks && ranks->wantsVendorSums()](Errand &errand) {
       nccl::Config config;
       config.blocking = 1;
+      if (exchangeMode() != ExchangeMode::Inline)
+        config.maxCTAs = mostCTAs;
       errand.result = api.CommInitRankConfig(&errand.comm, world, id, rank, &config);
       if (errand.result == nccl::success)
         errand.status = connect(api, driver, errand, rank, world, vendorSums);

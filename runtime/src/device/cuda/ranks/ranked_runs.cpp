@@ -1,28 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs with collectives: graphs with what ranks do together between them, and waits that end when
-// another rank does.
+// Runs with collectives: graphs, with what ranks do together on a stream of its own beside them,
+// and waits that end when another rank does.
 
+#include "comm/exchange_mode.h"
 #include "device/cuda/commands/collective.h"
 #include "device/cuda/compiled_plan.h"
 #include "plan/command_info.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 
 namespace trainrt::cuda {
 
-/// TRAINRT_EXCHANGE=always lets one rank do what several do, to see what that costs.
 Status CudaDevice::joinRanks(Communicator *ranks) {
-  const char *when = std::getenv("TRAINRT_EXCHANGE");
-  if ((!ranks || ranks->world() == 1) && !(when && std::strcmp(when, "always") == 0))
+  const ExchangeMode mode = exchangeMode();
+  if ((!ranks || ranks->world() == 1) && mode != ExchangeMode::Always)
     return {};
-  for (const Function &function : package->program().functions)
-    for (const Command &command : function.commands)
-      if (std::holds_alternative<Collective>(command.op))
-        return measured(codeBytes, [&] { return RankExchange::open(*context, ranks, exchange); });
-  return {};
+  auto exchanges = [](const Function &function) {
+    return std::ranges::any_of(function.commands, [](const Command &command) {
+      return std::holds_alternative<Collective>(command.op);
+    });
+  };
+  if (std::ranges::none_of(package->program().functions, exchanges))
+    return {};
+  TRAINRT_TRY(measured(codeBytes, [&] { return RankExchange::open(*context, ranks, exchange); }));
+  if (mode == ExchangeMode::Inline)
+    return {};
+  // As soon as blocks of others' kernels end, those of a collective begin: the other ranks wait for
+  // them.
+  int least = 0, greatest = 0;
+  driver.cuCtxGetStreamPriorityRange(&least, &greatest);
+  return driver.check(
+      driver.cuStreamCreateWithPriority(&exchangeStream, CU_STREAM_NON_BLOCKING, greatest),
+      "cannot make a stream");
 }
 
 Status CudaDevice::atExchange(const Status &status, const Function &function,
@@ -32,24 +42,39 @@ Status CudaDevice::atExchange(const Status &status, const Function &function,
              : status;
 }
 
+/// On the commands' own stream where there is none for collectives. Ranks may be in different
+/// functions, which have the same collectives but not the same commands between them: so all of one
+/// is enqueued before anything else is.
+Status CudaDevice::enqueueExchange(const Compiled &compiled, size_t item) {
+  const CUstream on = exchangeStream ? exchangeStream : runs;
+  TRAINRT_TRY(order(runs, on));
+  TRAINRT_TRY(compiled.commands.enqueue(item, on));
+  return exchange->finish(on);
+}
+
+Status CudaDevice::awaitExchange(const Compiled &compiled, int32_t item) {
+  const auto *collective = compiled.commands.as<CollectiveCommand>(size_t(item));
+  return driver.check(driver.cuStreamWaitEvent(runs, collective->end().get(), 0),
+                      "cannot wait for an exchange");
+}
+
+/// Whatever comes behind the run is behind its collectives, too.
 Status CudaDevice::launchParts(const ExecutionPlan &plan, const Compiled &compiled,
-                               const Graphs &graphs) {
+                               const Graphs &graphs, bool alone) {
   if (graphs.empty())
     return {};
-  const std::vector<Commands::Part> parts = compiled.commands.parts();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (graphs[i]) {
+  for (size_t i = 0; i < compiled.parts.size(); ++i) {
+    const Commands::Part &part = compiled.parts[i];
+    if (!part.isCollective) {
+      if (part.awaits >= 0 && !alone)
+        TRAINRT_TRY(awaitExchange(compiled, part.awaits));
       TRAINRT_TRY(driver.check(driver.cuGraphLaunch(graphs[i], runs), "cannot launch its graph"));
-      continue;
+    } else if (!alone) {
+      TRAINRT_TRY(atExchange(enqueueExchange(compiled, part.begin), *plan.function,
+                             compiled.commands.command(part.begin)));
     }
-    const size_t item = parts[i].begin;
-    Status status = compiled.commands.enqueue(item, runs);
-    // Of several behind each other, each begins with what is left of the one before.
-    if (status.ok() && (i + 1 == parts.size() || !parts[i + 1].isCollective))
-      status = exchange->finish(runs);
-    TRAINRT_TRY(atExchange(status, *plan.function, compiled.commands.command(item)));
   }
-  return {};
+  return exchangeStream && !alone && compiled.exchanges() ? order(exchangeStream, runs) : Status();
 }
 
 Status CudaDevice::awaitRanks(const ExecutionPlan &plan) {
