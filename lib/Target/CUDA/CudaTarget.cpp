@@ -35,6 +35,7 @@ static constexpr TargetTraits kTraits{
     .fusedAttention = true,
     .kernelVariants = true,
     .collectives = true,
+    .exchangesBeside = true,
 };
 
 namespace {
