@@ -512,24 +512,21 @@ TinyOptions overlappingTiny() {
     for (auto &function : program.functions) {
       if (function->name != "micro")
         continue;
-      constexpr uint32_t zeros = 10, gradient = 11; // as makeTinyProgram has them
-      absent->buffers.push_back(std::make_unique<fb::BufferT>(*function->buffers[gradient]));
-      const auto scratch = uint32_t(function->buffers.size());
-      for (int i = 0; i < 2; ++i) {
-        auto buffer = std::make_unique<fb::BufferT>();
-        buffer->bytes = bytes;
-        buffer->first = 4;
-        buffer->last = 6;
-        buffer->dtype = int8_t(fb::DType::f32);
-        function->buffers.push_back(std::move(buffer));
-      }
+      constexpr uint32_t expAvg = 9, zeros = 10, gradient = 11; // as makeTinyProgram has them
+      for (uint32_t buffer : {gradient, expAvg})
+        absent->buffers.push_back(std::make_unique<fb::BufferT>(*function->buffers[buffer]));
+      auto scratch = std::make_unique<fb::BufferT>();
+      scratch->bytes = bytes;
+      scratch->first = scratch->last = 4;
+      scratch->dtype = int8_t(fb::DType::f32);
+      function->buffers.push_back(std::move(scratch));
       function->commands.push_back(makeSum(program, gradient));
-      function->commands.push_back(copy(zeros, scratch));
-      // What is read too early comes back.
-      function->commands.push_back(copy(gradient, scratch + 1));
-      function->commands.push_back(copy(scratch + 1, gradient));
+      function->commands.push_back(copy(zeros, uint32_t(function->buffers.size()) - 1));
+      // The update has the sum for a momentum, if it is not read too early.
+      function->commands.push_back(copy(gradient, expAvg));
     }
     absent->commands.push_back(makeSum(program, 0));
+    absent->commands.push_back(copy(0, 1));
     program.functions.push_back(std::move(absent));
   });
 }
