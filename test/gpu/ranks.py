@@ -7,7 +7,8 @@
 
 W ranks have the bits of one process with --accumulate W: as threads on one GPU, and, where there are two GPUs, as
 processes, which also end together where one of them does. With GRAPHS of bench/cuda/export_models.py (gpt2-nodropout)
-times are told, too: what it costs to cut a function at its collectives, and two GPUs against one. A line a check.
+times are told, too: what it costs to cut a function at its collectives, what of exchanges is hidden, and two GPUs against
+one. A line a check.
 """
 
 import argparse
@@ -174,6 +175,24 @@ class Runs:
         flags = ["--init", "normal:0.02"]
         expected = self.trained(LARGE, *flags, "--accumulate", 2, **more)
         self.equal(self.trained(LARGE, *flags, "--gpus", 2, **more), expected, "two GPUs")
+        self.equal(self.trained(LARGE, *flags, "--gpus", 2, TRAINRT_EXCHANGE="inline", **more), expected, "nothing beside exchanges")
+
+    def check_beside(self):
+        """Most of the exchange is hidden by the backward pass, and none with TRAINRT_EXCHANGE=inline."""
+        self.need(2)
+        shares = {}
+        for mode in ("beside", "inline"):
+            profile = self.folder()
+            more = {"data": self.arguments.folder / f"{LARGE}.npz", "rows": LARGE_ROWS, "TRAINRT_EXCHANGE": mode}
+            self.run(LARGE, "--init", "normal:0.02", "--steps", 10, "--gpus", 2, "--profile", profile, **more)
+            commands = [json.loads(line) for line in profile.read_text().splitlines()]
+            exchanges = [c for c in commands if c["function"] == "micro" and "waited_ms" in c]
+            taken, waited = (sum(c[k] for c in exchanges) for k in ("ms", "waited_ms"))
+            shares[mode] = waited / taken
+            print(f"{mode}: {len(exchanges)} exchanges take {taken:.2f} ms, of which {waited:.2f} are waited for: "
+                  + ", ".join(f"{c['waited_ms']:.2f} of {c['ms']:.2f}" for c in exchanges))  # fmt: skip
+        if shares["inline"] < 0.999 or shares["beside"] > 0.7:
+            raise Failed(f"shares that are waited for: {shares}")
 
     def check_vendor_sums(self, name):
         self.need(2)
@@ -270,6 +289,13 @@ class Runs:
             print(f"two GPUs {' '.join(flags)}: {two[0]:.2f} ms, {two[1]:.0f} tokens/s ({two[1] / one[1]:.3f}); "
                   f"with --accumulate 4 {more[0]:.2f} ms, {more[1]:.0f} tokens/s ({more[1] / again[1]:.3f})")  # fmt: skip
 
+    def check_multiprocessors(self):
+        """Those that exchanges have: how long a step takes."""
+        self.need(2)
+        for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, *({"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32))):
+            times = self.timed(LARGE, "--gpus", 2, **environment), self.timed(LARGE, "--gpus", 2, "--reduce", "nccl", **environment)
+            print(f"two GPUs {environment or ''}: {times[0][0]:.2f} ms, with sums of NCCL {times[1][0]:.2f} ms")
+
     def checks(self):
         for name in SMALL:
             yield f"emulated {name}", lambda name=name: self.check_emulated(name)
@@ -286,8 +312,10 @@ class Runs:
         yield "stalled", lambda: self.check_stalled("f32")
         yield "large emulated", self.check_large_emulated
         yield "large processes", self.check_large_processes
+        yield "beside", self.check_beside
         yield "cost of cutting", self.check_cost_of_cutting
         yield "weak scaling", self.check_weak_scaling
+        yield "multiprocessors", self.check_multiprocessors
 
 
 def run_checks(arguments):
