@@ -53,7 +53,8 @@ static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements,
   case CollectiveKind::all_reduce:
     return trainrt::ExchangeWork::ofSums(width, elements, world);
   case CollectiveKind::reduce_scatter:
-    return trainrt::ExchangeWork::ofShards(width, elements.drop_front(elements.size() / 2), world);
+    return trainrt::ExchangeWork::ofSumsInShards(width, elements.drop_front(elements.size() / 2),
+                                                 world);
   case CollectiveKind::all_gather:
     return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), world);
   }
@@ -68,6 +69,15 @@ CommandCost CollectiveOp::getCommandCost(EvaluateReal value) {
   CommandCost cost;
   cost.sent = double(workOf(*this, elements, world).sent());
   return cost;
+}
+
+CommandWorkspace CollectiveOp::getGpuWorkspace(EvaluateInteger value) {
+  const SmallVector<int64_t> elements = evaluateAll(getElements(), value);
+  const int64_t world = std::max<int64_t>(1, value(train::getWorld(getContext())));
+  CommandWorkspace workspace;
+  if (llvm::none_of(elements, [](int64_t count) { return count < 0; }))
+    workspace.staging = workOf(*this, elements, world).deviceStaging();
+  return workspace;
 }
 
 void CollectiveOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {

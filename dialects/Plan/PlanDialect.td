@@ -150,7 +150,7 @@ def Plan_CollectiveKindAttr : EnumAttr<Plan_Dialect, Plan_CollectiveKind, "colle
   let assemblyFormat = "$value";
 }
 
-def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "addCpuWorkspace"]> {
+def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "getGpuWorkspace", "addCpuWorkspace"]> {
   let summary = "what all ranks of a run do together";
   let description = [{
     `all_reduce`: each buffer, of `elements` numbers of `element_type`, becomes the sum of those of all ranks, in their

@@ -55,6 +55,8 @@ struct CommandWorkspace {
   int64_t bytes = 0;
   /// Such commands may run on the second stream, beside another.
   bool mayRunAside = false;
+  /// Beside these, what ranks exchange through.
+  int64_t staging = 0;
 };
 
 } // namespace trainc::plan

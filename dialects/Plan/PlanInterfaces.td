@@ -23,7 +23,7 @@ def PlanCommandOpInterface : OpInterface<"PlanCommandOpInterface"> {
       "::trainc::plan::CommandTable", "buildTable", (ins "::trainc::plan::TableBuilder &":$builder)>,
     InterfaceMethod<"its work; by default it computes nothing and moves what it touches",
       "::trainc::plan::CommandCost", "getCommandCost", (ins "::trainc::plan::EvaluateReal":$value), [{}], [{ return {}; }]>,
-    InterfaceMethod<"bytes that a GPU's library call may ask for",
+    InterfaceMethod<"bytes that a GPU's library call may ask for, and that ranks stage",
       "::trainc::plan::CommandWorkspace", "getGpuWorkspace", (ins "::trainc::plan::EvaluateInteger":$value), [{}],
       [{ return {}; }]>,
     InterfaceMethod<"adds what the library call on a CPU needs",

@@ -5,10 +5,10 @@
   ranks.py compile FOLDER [--graphs GRAPHS] [--trainc ...]   writes packages and data; needs no GPU
   ranks.py run FOLDER [--trainc-run ...]                     runs the checks; needs no compiler, no numpy
 
-W ranks have the bits of one process with --accumulate W: as threads on one GPU, and, where there are two GPUs, as
-processes, which also end together where one of them does. With GRAPHS of bench/cuda/export_models.py (gpt2-nodropout)
-times are told, too: what it costs to cut a function at its collectives, what of exchanges is hidden, and two GPUs against
-one. A line a check.
+W ranks have the bits of one process with --accumulate W, whatever they share out: as threads on one GPU, and, where there
+are two GPUs, as processes, which also end together where one of them does. compile needs numpy and onnx. With GRAPHS of
+bench/cuda/export_models.py (gpt2-nodropout) times are told, too: what it costs to cut a function at its collectives, what of
+exchanges is hidden, and two GPUs against one. A line a check.
 """
 
 import argparse
@@ -35,8 +35,22 @@ SMALL = {
     "int8-state": ("gpt2", ("--precision", "bf16", "--optimizer-state", "int8", "--clip-norm", "1"), 2),
     "lora-nf4": ("gpt2", ("--lora", "r=4,alpha=8", "--quantize", "nf4", "--precision", "bf16"), 2),
 }  # fmt: skip
+#: With MLPs so wide that their weights are shared out, and of adapters that are: (model, hidden units, flags of trainc).
+SHARDED = {
+    "f32": ("gpt2", 2100, ("--clip-norm", "1")),
+    "bf16": ("gpt2", 2100, ("--precision", "bf16", "--clip-norm", "1")),
+    "dropout": ("gpt2-dropout", 2100, ("--precision", "bf16", "--clip-norm", "0.5")),
+    "int8-state": ("gpt2", 2100, ("--precision", "bf16", "--optimizer-state", "int8", "--clip-norm", "1")),
+    "lora-nf4": ("gpt2", 4200, ("--lora", "r=64,alpha=8", "--quantize", "nf4", "--precision", "bf16")),
+}  # fmt: skip
+MODES = "zero1", "zero2", "zero3"
+#: Package: (data, rows)
+DATA = {n: (model, rows) for n, (model, _, rows) in SMALL.items()} | {
+    f"{mode}-{n}": (model, 2) for n, (model, _, _) in SHARDED.items() for mode in MODES
+}
 #: Of a graph without weights: batch and sequence.
 LARGE, LARGE_GRAPH, LARGE_ROWS, LARGE_TOKENS = "gpt2-768x12", "gpt2-768x12-nodropout.onnx", 16, 1024
+MEASURED = "f32"  # whose memory is compared with what is told
 LONGEST = 400  # seconds of a process
 FAILED_RANKS = 5  # exit code
 
@@ -62,6 +76,7 @@ def compile_packages(arguments):
         shutil.copy(MODELS / f"{model}.npz", folder)
     model, flags, _ = SMALL["bf16"]
     trainc(MODELS / f"{model}.onnx", "bf16-alone.tpk", "--embed-weights", *flags)
+    compile_sharded(folder, trainc)
     graph = arguments.graphs and arguments.graphs / LARGE_GRAPH
     if not graph or not graph.exists():
         return print("no graph of a larger model: no times")
@@ -73,6 +88,21 @@ def compile_packages(arguments):
     for name, distribute in ((f"{LARGE}.tpk", ("--distribute", "data")), (f"{LARGE}-alone.tpk", ())):
         trainc(graph, name, "--precision", "bf16", "--clip-norm", "1", *sizes, *distribute)
     np.savez(folder / f"{LARGE}.npz", **models.make_data(models.CASES["gpt2-nodropout"], 4))
+
+
+def compile_sharded(folder, trainc):
+    sys.path.insert(0, str(ROOT / "test/tools/trainc-run/Inputs"))
+    import wide_model
+
+    # What is told of a rank's memory goes with the packages.
+    sizes = ("--dim", "batch=1..2", "--dim", "seq=1..11", "--dim", "world=2")
+    for name, (model, hidden, flags) in SHARDED.items():
+        wide = folder / f"{model}-{hidden}.onnx"
+        if not wide.exists():
+            wide_model.widen(MODELS / f"{model}.onnx", wide, 128, hidden)
+        for mode in MODES:
+            report = (*sizes, f"--report={folder / mode}-{name}.json") if name == MEASURED else ()
+            trainc(wide, f"{mode}-{name}.tpk", "--embed-weights", "--distribute", mode, *flags, *report)
 
 
 def count_gpus():
@@ -95,7 +125,8 @@ class Runs:
         if not package.exists():
             raise Skipped(f"{package.name} is not there")
         if data is None:
-            data, rows = self.arguments.folder / f"{SMALL[name.removesuffix('-alone')][0]}.npz", SMALL[name.removesuffix("-alone")][2]
+            model, rows = DATA[name.removesuffix("-alone")]
+            data = self.arguments.folder / f"{model}.npz"
         command = [self.arguments.trainc_run, package, "--data", data, "--batch-size", rows, "--log-format", "json", *flags]
         return [str(c) for c in command]
 
@@ -211,6 +242,59 @@ class Runs:
             if rest != whole[2:]:
                 raise Failed(f"{how}: {rest}, not {whole[2:]}")
 
+    def check_sharded(self, name):
+        for world in (2, 3) if name.endswith("-f32") else (3,):
+            expected = self.trained(name, "--accumulate", world)
+            self.equal(self.trained(name, "--emulate-world", world), expected, f"{world} ranks on one GPU")
+
+    def check_sharded_processes(self, name):
+        self.need(2)
+        expected = self.trained(name, "--accumulate", 2)
+        self.equal(self.trained(name, "--gpus", 2), expected, "two GPUs")
+
+    def check_sharded_evaluation(self, name):
+        """Ranks evaluate at once; the losses are those of one."""
+        data = self.arguments.folder / f"{DATA[name][0]}.npz"
+
+        def losses(*flags):
+            events, _ = self.run(name, "--steps", 2, "--seed", "7", "--eval", data, "--eval-every", 1, *flags)
+            return [(e.get("event"), e["loss"]) for e in events if "loss" in e and e.get("event") in (None, "eval")]
+
+        expected = losses("--accumulate", 2)
+        for how in (["--emulate-world", 2], *([["--gpus", 2]] if self.gpus > 1 else [])):
+            found = losses(*how)
+            if found != expected or len(found) < 4:
+                raise Failed(f"{how}: {found}, not {expected}")
+
+    def check_sharded_resume(self, name):
+        """Checkpoints are whole: any number of ranks goes on."""
+        saved = self.folder()
+        run = ["--steps", 4, "--seed", "7"]
+        whole, _ = self.run(name, *run, "--emulate-world", 2, "--save", saved, "--save-every", 2)
+        whole = [e["loss"] for e in whole if "event" not in e]
+        for how in (["--accumulate", 2], ["--emulate-world", 2], *([["--gpus", 2]] if self.gpus > 1 else [])):
+            rest, _ = self.run(name, *run, *how, "--resume", saved / "step-2")
+            rest = [e["loss"] for e in rest if "event" not in e]
+            if rest != whole[2:]:
+                raise Failed(f"{how}: {rest}, not {whole[2:]}")
+        more = ["--resume", saved / "step-2"]
+        self.equal(self.trained(name, "--emulate-world", 3, *more), self.trained(name, "--accumulate", 3, *more), "from two to three ranks")
+
+    def check_sharded_memory(self):
+        """What the report says of a rank it holds; of the workspace at most."""
+        values = {}
+        for mode in MODES:
+            name = f"{mode}-{MEASURED}"
+            told = json.loads((self.arguments.folder / f"{name}.json").read_text())
+            events, _ = self.run(name, "--steps", 2, "--emulate-world", 2, "--memory-stats")
+            held = [e for e in events if e.get("event") == "memory" and "phase" not in e][-1]
+            parts = {"parameters": "parameters", "optimizer_state": "state", "gradients": "gradients", "activations": "arena"}
+            if any(told[f"{part}_bytes"] != held[there] for part, there in parts.items()) or told["workspace_bytes"] < held["scratch"]:
+                raise Failed(f"{name}: told {told}, held {held}")
+            values[mode] = held["parameters"] + held["state"] + held["gradients"]
+        if not values["zero3"] < values["zero2"] < values["zero1"]:
+            raise Failed(f"{values}")
+
     def check_too_many(self, name):
         _, err = self.run(name, "--gpus", self.gpus + 1, "--steps", 1, code=3)
         if "needs a GPU of its own" not in err:
@@ -304,6 +388,17 @@ class Runs:
             yield f"processes {name}", lambda name=name: self.check_processes(name)
         for name in ("bf16-noclip", "dropout", "int8-state", "lora-nf4"):
             yield f"processes {name}", lambda name=name: self.check_processes(name)
+        for name in DATA:
+            if name.startswith(MODES):
+                yield f"sharded {name}", lambda name=name: self.check_sharded(name)
+                yield f"sharded processes {name}", lambda name=name: self.check_sharded_processes(name)
+        yield "sharded alone", lambda: self.check_alone("zero3-bf16")
+        yield "sharded one by one", lambda: self.check_emulated_one_by_one("zero3-bf16")
+        yield "sharded evaluation", lambda: self.check_sharded_evaluation("zero3-bf16")
+        yield "sharded resume", lambda: self.check_sharded_resume("zero3-int8-state")
+        yield "sharded vendor sums", lambda: self.check_vendor_sums("zero1-bf16")
+        yield "sharded killed", lambda: self.check_killed("zero3-f32")
+        yield "sharded memory", self.check_sharded_memory
         yield "one by one", lambda: self.check_emulated_one_by_one("bf16")
         yield "too many", lambda: self.check_too_many("f32")
         yield "vendor sums", lambda: self.check_vendor_sums("bf16")

@@ -108,8 +108,6 @@ struct TargetTraits {
   bool kernelVariants = false;
   /// Whether several ranks can train a package together.
   bool collectives = false;
-  /// Whether they share optimizer state and gradients, too.
-  bool shards = false;
   /// Whether what they exchange goes on beside the commands behind it.
   bool exchangesBeside = false;
   /// Whether commands are repeated for the steps of a sequence (`train.loop`).

@@ -100,10 +100,6 @@ void TrainingOptions::read() {
     options.graph.exchangesBeside = traits.exchangesBeside;
     if (traits.exchangesBeside)
       options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
-    if (hasShards(options.graph.distribution) && !options.target->traits.shards)
-      throw CLI::ValidationError("--distribute", distribution +
-                                                     " is for --target cpu: ranks share "
-                                                     "nothing but rows (data) elsewhere");
     checkTarget("--distribute", options.target->traits, hasCollectives,
                 "on " + options.target->traits.phrase.str() +
                     " ranks cannot exchange their gradients yet");

@@ -31,7 +31,6 @@ static constexpr TargetTraits kTraits{
     .speeds = {kSpeed, kSpeed, kSpeed},
     .link = kLink,
     .collectives = true,
-    .shards = true,
     .exchangesBeside = true,
     .loops = true,
 };

@@ -87,17 +87,18 @@ public:
   Workspace getWorkspace(ArrayRef<Operation *> commands,
                          plan::EvaluateInteger value) const override {
     // Some may run on two streams at once.
-    int64_t most = 0, aside = 0, mostAside = 0;
+    int64_t most = 0, aside = 0, mostAside = 0, staging = 0;
     for (Operation *command : commands) {
       const plan::CommandWorkspace need =
           cast<plan::PlanCommandOpInterface>(command).getGpuWorkspace(value);
       most = std::max(most, need.bytes);
+      staging = std::max(staging, need.staging);
       if (need.mayRunAside) {
         ++aside;
         mostAside = std::max(mostAside, need.bytes);
       }
     }
-    return {most + (aside > 1 ? mostAside : 0), 0};
+    return {most + (aside > 1 ? mostAside : 0), 0, staging};
   }
 
   std::unique_ptr<codegen::KernelCodegen>

@@ -19,7 +19,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = false,
      .runsAhead = false,
      .vendorProducts = false,
-     .hasShards = true,
      .narrowAttention = false,
      .hasLoops = true},
     {.name = "cuda",
@@ -31,7 +30,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = true,
      .runsAhead = true,
      .vendorProducts = true,
-     .hasShards = false,
      .narrowAttention = true,
      .hasLoops = false},
 };

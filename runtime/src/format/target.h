@@ -34,8 +34,6 @@ struct TargetTraits {
   bool runsAhead;
   /// Whether matmuls have epilogues, and other types than f32.
   bool vendorProducts;
-  /// Whether ranks share state and gradients.
-  bool hasShards;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;
   /// Whether commands are repeated for the steps of a sequence.

@@ -50,7 +50,7 @@ public:
   Status prepare(Kernels &kernels, Libraries &libraries, RankExchange *exchange, ThreadPool &pool);
   /// What library calls need: each of the two lanes that have any has its own part.
   uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
-  /// What collectives need: one runs at a time.
+  /// What those that are done together with other ranks need: one runs at a time.
   int64_t stagingBytes() const;
   /// Sets all addresses; again when memory has moved. `errors`: an error slot
   /// for each command of the function.

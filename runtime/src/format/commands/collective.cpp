@@ -15,8 +15,6 @@ Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
       (kind != Kind::AllGather && from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64))
     return check.bad(".dtype ", int(from.dtype()), " is none that ranks add up");
   dtype = static_cast<DType>(from.dtype());
-  if (!isInPlace() && !traitsOf(check.program.target).hasShards)
-    return check.bad(": on this target ranks have no shards");
   if (!check.kernels.empty())
     return check.bad(".kernels: it runs none");
   if (check.operands.empty())

@@ -43,17 +43,19 @@ struct CollectiveView : StepView {
   size_t numTensors() const { return places.size(); }
   /// Tensors that are cut, each with its shard.
   size_t numPairs() const { return places.size() / 2; }
+  /// Of a pair the tensor that is cut, and the shard.
+  size_t whole(size_t pair) const { return pair + (gathers() ? numPairs() : 0); }
+  size_t own(size_t pair) const { return pair + (gathers() ? 0 : numPairs()); }
   int64_t elements(size_t tensor) const { return sizes[tensor]; }
   ExchangeWork work(int64_t world) const {
     const auto width = int64_t(sizeOf(op.dtype));
     const std::span<const int64_t> all = sizes;
     if (op.isInPlace())
       return ExchangeWork::ofSums(width, all, world);
-    return ExchangeWork::ofShards(width,
-                                  op.kind == Collective::Kind::AllGather ? all.first(numPairs())
-                                                                         : all.last(numPairs()),
-                                  world);
+    return gathers() ? ExchangeWork::ofShards(width, all.first(numPairs()), world)
+                     : ExchangeWork::ofSumsInShards(width, all.last(numPairs()), world);
   }
+  bool gathers() const { return op.kind == Collective::Kind::AllGather; }
   bool isEmpty() const {
     for (int64_t size : sizes)
       if (size)

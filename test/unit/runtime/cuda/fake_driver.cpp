@@ -492,8 +492,9 @@ static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threa
   const int64_t all = int64_t(blocks) * threads;
   for (uint64_t row = parameters[rankSumsWords]; row-- > 0;)
     for (int64_t thread = all; thread-- > 0;)
-      device::addRanks(reinterpret_cast<T *>(args.pieces), args.stride, args.world, args.rank,
-                       reinterpret_cast<T *>(args.ranges[row].own), args.ranges[row].begin,
+      device::addRanks(reinterpret_cast<const T *>(args.pieces), args.stride, args.world, args.rank,
+                       reinterpret_cast<const T *>(args.ranges[row].own),
+                       reinterpret_cast<T *>(args.ranges[row].sums), args.ranges[row].begin,
                        args.ranges[row].elements, thread, all);
 }
 

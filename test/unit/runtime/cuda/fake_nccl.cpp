@@ -33,6 +33,8 @@ struct Piece {
 /// What a rank puts into a group.
 struct Op {
   std::vector<Piece> sends, receives, sums;
+  std::vector<char *>
+      scattered; ///< of the sums, where the rank's part of one goes; null: all of it
   DataType type = Int8;
   bool arrived = false, taken = false;
   std::vector<std::vector<char>> results; ///< of the sums
@@ -185,13 +187,23 @@ EXPORT Result ncclSend(const void *from, size_t count, DataType, int peer, Comm 
 EXPORT Result ncclRecv(void *to, size_t count, DataType, int peer, Comm comm, void *stream) {
   return add(&Op::receives, {to, count, peer}, comm, stream);
 }
+static Result addSum(const void *from, void *part, size_t count, DataType type, Comm comm,
+                     void *stream) {
+  group->type = type;
+  group->scattered.push_back(static_cast<char *>(part));
+  ++state.sums;
+  return add(&Op::sums, {const_cast<void *>(from), count * (type == Float64 ? 8 : 4), 0}, comm,
+             stream);
+}
 EXPORT Result ncclAllReduce(const void *from, void *to, size_t count, DataType type, ReduceOp op,
                             Comm comm, void *stream) {
-  if (from != to || op != Sum)
-    return systemError;
-  group->type = type;
-  ++state.sums;
-  return add(&Op::sums, {to, count * (type == Float64 ? 8 : 4), 0}, comm, stream);
+  return from != to || op != Sum ? systemError : addSum(from, nullptr, count, type, comm, stream);
+}
+EXPORT Result ncclReduceScatter(const void *from, void *to, size_t countOfEach, DataType type,
+                                ReduceOp op, Comm comm, void *stream) {
+  return from == to || op != Sum
+             ? systemError
+             : addSum(from, to, countOfEach * size_t(comm->clique->world), type, comm, stream);
 }
 EXPORT Result ncclGroupEnd() {
   const Comm comm = grouped;
@@ -237,8 +249,14 @@ EXPORT Result ncclGroupEnd() {
   enqueue(
       groupStream, [=] { return all(&Op::taken); },
       [=] {
-        for (size_t i = 0; i < op->results.size(); ++i)
-          std::memcpy(op->sums[i].address, op->results[i].data(), op->results[i].size());
+        for (size_t i = 0; i < op->results.size(); ++i) {
+          const std::vector<char> &sums = op->results[i];
+          const size_t part = sums.size() / size_t(clique->world);
+          if (char *to = op->scattered[i])
+            std::memcpy(to, sums.data() + size_t(rank) * part, part);
+          else
+            std::memcpy(op->sums[i].address, sums.data(), sums.size());
+        }
       });
   // What is taken is kept for the others.
   return success;

@@ -198,7 +198,6 @@ TEST(CollectiveCommand, RefusesWhatIsWrong) {
   auto expect = [&](const Options &options, const char *words) {
     EXPECT_NE(message(options).find(words), std::string::npos) << message(options);
   };
-  expect({.target = fb::Target::cuda, .kind = 1}, ": on this target ranks have no shards");
   expect({.dtype = fb::DType::bf16}, ".dtype 3 is none that ranks add up");
   expect({.kind = 3}, ".kind 3 is unknown");
   expect({.kind = 1}, ".operands[0] is not read");

@@ -8,6 +8,7 @@
 #include "cuda/fake_nccl.h"
 #include "cuda_fixture.h"
 #include "device/cuda/ranks/rank_exchange.h"
+#include "program_generated.h"
 #include "session/estimate.h"
 #include "session/ranks/rank_group.h"
 
@@ -35,6 +36,42 @@ Bytes valuesOf(const Session &session) {
   for (size_t i = 0; i < session.package().program().state.size(); ++i)
     add(session.state(i, array), array);
   return all;
+}
+
+/// The gradient is cut into shards of sums, which are gathered again: what an all-reduce makes.
+TinyOptions shardedTiny(int64_t shard) {
+  TinyOptions options = distributedTiny();
+  options.editProgram = [edit = options.editProgram, shard](fb::ProgramT &program) {
+    edit(program);
+    auto constant = [&](int64_t value) {
+      program.exprs.push_back({fb::ExprKind::constant, 0, 0, value});
+      return uint32_t(program.exprs.size() - 1);
+    };
+    for (auto &function : program.functions) {
+      if (function->name != "update")
+        continue;
+      auto buffer = std::make_unique<fb::BufferT>();
+      buffer->space = fb::Space::arena;
+      buffer->bytes = constant(4 * shard);
+      buffer->last = 1;
+      const auto own = uint32_t(function->buffers.size()), zero = constant(0);
+      function->buffers.push_back(std::move(buffer));
+      const uint32_t sizes[] = {function->commands[0]->sizes[0], constant(shard)};
+      function->commands.erase(function->commands.begin());
+      for (const bool gathers : {true, false}) {
+        auto command = std::make_unique<fb::CommandT>();
+        fb::CollectiveT body;
+        body.kind = gathers ? fb::CollectiveKind::all_gather : fb::CollectiveKind::reduce_scatter;
+        body.dtype = fb::DType::f32;
+        command->op.Set(std::move(body));
+        command->operands = {{gathers ? own : 2, zero, fb::Access::read},
+                             {gathers ? 2 : own, zero, fb::Access::write}};
+        command->sizes = {sizes[gathers], sizes[!gathers]};
+        function->commands.insert(function->commands.begin(), std::move(command));
+      }
+    }
+  };
+  return options;
 }
 
 class CudaRanks : public CudaTest {
@@ -156,8 +193,8 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
       ASSERT_TRUE(status.ok()) << status.message();
     }
     EXPECT_EQ(valuesOf(*first), expected) << world << " ranks";
-    // A few floats, twice.
-    EXPECT_EQ(first->memory().scratch - before, 2 * 256);
+    // A few floats of each other rank.
+    EXPECT_EQ(first->memory().scratch - before, (world - 1) * 256);
     MemoryUse one, several;
     ASSERT_TRUE(estimateMemory(*package, {6}, 2, 1, one).ok());
     ASSERT_TRUE(estimateMemory(*package, {6}, 2, 1, several, false, world).ok());
@@ -167,12 +204,35 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
 }
 
 namespace {
-/// Several collectives behind each other, of tensors of these sizes each.
-template <typename T>
-void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> &collectives) {
-  auto number = [](int rank, size_t tensor, int64_t i) {
-    return T((rank * 7 + int(tensor) * 3 + i) % 11 - 5) * (i % 3 ? T(1) : T(1 << 20)) / T(3 + rank);
-  };
+using Kind = Collective::Kind;
+
+cuda::DeviceAddress addressOf(const void *memory) {
+  return reinterpret_cast<cuda::DeviceAddress>(memory);
+}
+
+/// What a rank exchanges with, while others do in threads of theirs.
+struct ExchangeOfOne {
+  cuda::RankExchange &exchange;
+  const cuda::Context &context;
+  cuda::CUstream stream;
+  cuda::Event done[8];
+  size_t next = 0;
+
+  void run(Kind kind, DType dtype, std::span<const cuda::RankExchange::Tensor> tensors) {
+    ASSERT_TRUE(done[next].create(context, 0).ok());
+    const Status status = exchange.run(kind, dtype, tensors, done[next], stream);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ++next;
+  }
+  void finish() {
+    ASSERT_TRUE(exchange.finish(stream).ok());
+    ASSERT_EQ(context.driver().cuEventSynchronize(done[next - 1].get()), 0);
+  }
+};
+
+/// Ranks as threads; the fake GPU has the host's memory.
+void exchangeTogether(int world, int64_t stagingBytes,
+                      const std::function<void(ExchangeOfOne &)> &body) {
   std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
@@ -181,41 +241,15 @@ void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> 
       ASSERT_TRUE(cuda::Context::open(0, context).ok());
       const cuda::Driver &driver = context->driver();
       cuda::CUstream stream = nullptr;
-      cuda::Event done[8];
       ASSERT_EQ(driver.cuStreamCreate(&stream, 0), 0);
       std::unique_ptr<cuda::RankExchange> exchange;
       ASSERT_TRUE(cuda::RankExchange::open(*context, ranks[size_t(rank)].get(), exchange).ok());
-      int64_t bytes = 0;
-      for (const std::vector<int64_t> &sizes : collectives)
-        bytes = std::max(bytes, exchange->stagingBytes(dtype, sizes));
-      // The fake GPU has the host's memory.
-      std::vector<unsigned char> staging(size_t(bytes), 0xcd);
-      auto address = [](void *memory) { return reinterpret_cast<cuda::DeviceAddress>(memory); };
-      exchange->stageAt(address(staging.data()), bytes);
-      std::vector<std::vector<T>> values;
-      for (size_t c = 0; c < collectives.size(); ++c) {
-        std::vector<cuda::RankExchange::Tensor> tensors;
-        for (int64_t size : collectives[c]) {
-          std::vector<T> &one = values.emplace_back();
-          for (int64_t i = 0; i < size; ++i)
-            one.push_back(number(rank, values.size(), i));
-          tensors.push_back({address(one.data()), size});
-        }
-        ASSERT_TRUE(done[c].create(*context, 0).ok());
-        const Status status = exchange->allReduce(dtype, tensors, done[c], stream);
-        ASSERT_TRUE(status.ok()) << status.message();
+      std::vector<unsigned char> staging(size_t(stagingBytes), 0xcd);
+      exchange->stageAt(addressOf(staging.data()), stagingBytes);
+      {
+        ExchangeOfOne one{*exchange, *context, stream, {}};
+        body(one);
       }
-      ASSERT_TRUE(exchange->finish(stream).ok());
-      ASSERT_EQ(driver.cuEventSynchronize(done[collectives.size() - 1].get()), 0);
-      size_t wrong = 0;
-      for (size_t t = 0; t < values.size(); ++t)
-        for (size_t i = 0; i < values[t].size(); ++i) {
-          T sum = 0;
-          for (int other = 0; other < world; ++other)
-            sum += number(other, t + 1, int64_t(i));
-          wrong += std::memcmp(&sum, &values[t][i], sizeof sum) != 0;
-        }
-      EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world;
       driver.cuStreamSynchronize(stream);
       // Ranks that are threads end together.
       std::vector<std::string> all;
@@ -225,6 +259,96 @@ void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> 
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+
+/// Of a tensor of a rank an element, which is added up to other bits in another order.
+template <typename T> T number(int rank, size_t tensor, int64_t i) {
+  return T((rank * 7 + int(tensor) * 3 + i) % 11 - 5) * (i % 3 ? T(1) : T(1 << 20)) / T(3 + rank);
+}
+template <typename T> T sumOf(int world, size_t tensor, int64_t i) {
+  T sum = 0;
+  for (int rank = 0; rank < world; ++rank)
+    sum += number<T>(rank, tensor, i);
+  return sum;
+}
+
+/// Several collectives behind each other, of tensors of these sizes each.
+template <typename T>
+void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> &collectives) {
+  int64_t staging = 0;
+  for (const std::vector<int64_t> &sizes : collectives)
+    staging =
+        std::max(staging, ExchangeWork::ofSums(int64_t(sizeof(T)), sizes, world).deviceStaging());
+  exchangeTogether(world, staging, [&](ExchangeOfOne &one) {
+    std::vector<std::vector<T>> values;
+    for (const std::vector<int64_t> &sizes : collectives) {
+      std::vector<cuda::RankExchange::Tensor> tensors;
+      for (int64_t size : sizes) {
+        std::vector<T> &value = values.emplace_back();
+        for (int64_t i = 0; i < size; ++i)
+          value.push_back(number<T>(one.exchange.rank(), values.size(), i));
+        tensors.push_back(one.exchange.inPlace(dtype, addressOf(value.data()), size));
+      }
+      one.run(Kind::AllReduce, dtype, tensors);
+    }
+    one.finish();
+    size_t wrong = 0;
+    for (size_t t = 0; t < values.size(); ++t)
+      for (size_t i = 0; i < values[t].size(); ++i) {
+        const T sum = sumOf<T>(world, t + 1, int64_t(i));
+        wrong += std::memcmp(&sum, &values[t][i], sizeof sum) != 0;
+      }
+    EXPECT_EQ(wrong, 0u) << "rank " << one.exchange.rank() << " of " << world;
+  });
+}
+
+/// The shards of sums, behind an all-reduce that has not left, and what they are together.
+template <typename T>
+void expectShards(int world, DType dtype, const std::vector<cuda::CutSize> &sizes) {
+  std::vector<int64_t> shards;
+  for (const cuda::CutSize &size : sizes)
+    shards.push_back(size.shard);
+  const ExchangeWork work = ExchangeWork::ofSumsInShards(int64_t(sizeof(T)), shards, world);
+  EXPECT_EQ(ExchangeWork::ofShards(int64_t(sizeof(T)), shards, world).deviceStaging(), 0);
+  exchangeTogether(
+      world, std::max<int64_t>(work.deviceStaging(), world * 256), [&](ExchangeOfOne &one) {
+        const int rank = one.exchange.rank();
+        std::vector<std::vector<T>> values, own, whole;
+        std::vector<cuda::RankExchange::Tensor> cut, together;
+        for (const auto &[elements, shard] : sizes) {
+          std::vector<T> &value = values.emplace_back();
+          for (int64_t i = 0; i < elements; ++i)
+            value.push_back(number<T>(rank, values.size(), i));
+          own.emplace_back(size_t(shard), T(77));
+          whole.emplace_back(size_t(elements), T(78));
+          cut.push_back({addressOf(value.data()), addressOf(own.back().data()), {elements, shard}});
+          together.push_back(
+              {addressOf(whole.back().data()), addressOf(own.back().data()), {elements, shard}});
+        }
+        T flag = T(rank + 1);
+        const auto small = one.exchange.inPlace(dtype, addressOf(&flag), 1);
+        one.run(Kind::AllReduce, dtype, {&small, 1});
+        one.run(Kind::ReduceScatter, dtype, cut);
+        one.run(Kind::AllGather, dtype, together);
+        one.finish();
+        EXPECT_EQ(flag, T(world * (world + 1) / 2));
+        size_t wrong = 0;
+        auto expect = [&](T found, T expected) {
+          wrong += std::memcmp(&found, &expected, sizeof(T)) != 0;
+        };
+        for (size_t t = 0; t < sizes.size(); ++t) {
+          const auto &[elements, shard] = sizes[t];
+          for (int64_t i = 0; i < shard; ++i) {
+            const int64_t at = rank * shard + i;
+            expect(own[t][size_t(i)], at < elements ? sumOf<T>(world, t + 1, at) : T(0));
+          }
+          for (int64_t i = 0; i < elements; ++i) {
+            expect(whole[t][size_t(i)], sumOf<T>(world, t + 1, i));
+            expect(values[t][size_t(i)], number<T>(rank, t + 1, i));
+          }
+        }
+        EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world;
+      });
 }
 } // namespace
 
@@ -238,6 +362,34 @@ TEST_F(CudaRanks, AddUpInTheirOrder) {
     expectSums<double>(world, DType::F64, {{13, 2}, many});
   }
   expectSums<float>(2, DType::F32, {{8'400'000, 5}, {9}});
+}
+
+TEST_F(CudaRanks, CutSumsIntoShardsAndGatherThem) {
+  for (int world : {2, 3, 5}) {
+    // Shards that end with their tensor, within the next to last, and that have nothing of it; of
+    // more ranges than a launch has.
+    std::vector<cuda::CutSize> sizes = {{12 * world, 12}, {world * 64 - 61, 64}, {7, 16}, {0, 4}};
+    for (int64_t i = 1; i < 70; ++i)
+      sizes.push_back({i, (i + world - 1) / world});
+    expectShards<float>(world, DType::F32, sizes);
+    expectShards<double>(world, DType::F64, sizes);
+  }
+  // Of several blocks.
+  expectShards<float>(2, DType::F32, {{8'400'000, 4'202'496}, {9, 4096}});
+}
+
+TEST_F(CudaRanks, GatherBytesOfAnyType) {
+  const cuda::CutSize size{11, 4};
+  exchangeTogether(3, 0, [&](ExchangeOfOne &one) {
+    unsigned char own[4], whole[12] = {};
+    for (int i = 0; i < 4; ++i)
+      own[i] = static_cast<unsigned char>(one.exchange.rank() * 4 + i + 1);
+    const cuda::RankExchange::Tensor tensor{addressOf(whole), addressOf(own), size};
+    one.run(Kind::AllGather, DType::U8, {&tensor, 1});
+    one.finish();
+    for (int i = 0; i < 12; ++i)
+      EXPECT_EQ(whole[i], i < 11 ? i + 1 : 0);
+  });
 }
 
 TEST_F(CudaRanks, OneAloneExchangesNothing) {
@@ -279,7 +431,7 @@ TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
     ASSERT_TRUE(rank.status.ok()) << rank.status.message();
     EXPECT_EQ(rank.values, ranks[0].values);
   }
-  EXPECT_EQ(nccl->sums, 3 + 2 * 3); // one each to connect
+  EXPECT_EQ(nccl->sums, 2 * 3 + 2 * 3); // two each to connect
   EXPECT_EQ(nccl->pieces, nccl->sums + 3 * 2 * 2);
 }
 
@@ -393,6 +545,65 @@ TEST_F(CudaRanks, TellHowLongCommandsWaitForAnExchange) {
       EXPECT_LE(record.waited, record.seconds);
       EXPECT_GT(record.start, 0);
     }
+}
+
+TEST_F(CudaRanks, WithShardsMakeTheStepsOfOne) {
+  const Bytes expected[] = {alone(firstBatches(1), 3), alone(firstBatches(2), 3),
+                            alone(firstBatches(3), 3)},
+              twoSteps = alone(firstBatches(2), 2);
+  // Two of three elements are the first rank's, and none the third's.
+  open(shardedTiny(2));
+  for (int world : {2, 3}) {
+    for (const Rank &rank : run(world, stepping(3))) {
+      ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+      EXPECT_EQ(rank.values, expected[world - 1]) << world;
+    }
+    std::unique_ptr<Session> first;
+    std::unique_ptr<RankGroup> group;
+    SessionOptions options;
+    options.threads = 1;
+    ASSERT_TRUE(RankGroup::create(package, options, world, first, group).ok());
+    StepResult result;
+    for (int step = 0; step < 3; ++step)
+      ASSERT_TRUE(group->step(*first, firstBatches(world), {}, result).ok());
+    EXPECT_EQ(valuesOf(*first), expected[world - 1]) << world;
+    EXPECT_EQ(first->memory().scratch, [&] {
+      MemoryUse use;
+      EXPECT_TRUE(estimateMemory(*package, {6}, 1, 1, use, false, world).ok());
+      return use.scratch;
+    }());
+  }
+  EXPECT_EQ(nccl->sums, 0);
+  // NCCL adds up what is cut evenly, the rest we do.
+  const std::vector<Rank> uneven = run(2, stepping(2), true);
+  EXPECT_EQ(uneven[1].values, twoSteps) << uneven[0].status.message();
+  EXPECT_EQ(nccl->sums, 2 * 2); // to connect
+  open(shardedTiny(1));
+  const std::vector<Rank> even = run(3, stepping(2), true);
+  EXPECT_EQ(nccl->sums, 2 * 2 + 3 * 2 + 3 * 2);
+  for (const Rank &rank : even)
+    EXPECT_EQ(rank.values, even[0].values) << rank.status.message();
+}
+
+TEST_F(CudaRanks, OneAloneCopiesShards) {
+  fake->captures = 0;
+  const Bytes expected = alone(firstBatches(2), 2);
+  const int captures = fake->captures;
+  open(shardedTiny(4));
+  fake->captures = fake->copiesWithin = 0;
+  EXPECT_EQ(alone(firstBatches(2), 2), expected);
+  // There and back, in the graphs of the update, which are half of them.
+  EXPECT_EQ(fake->captures, captures);
+  EXPECT_EQ(fake->copiesWithin, 2 * captures / 2);
+  setenv("TRAINRT_EXCHANGE", "always", 1);
+  EXPECT_EQ(alone(firstBatches(2), 2), expected);
+}
+
+TEST_F(CudaRanks, EndWhereAGatherFails) {
+  open(shardedTiny(2));
+  nccl->failingGroup = 5; // one to connect, two a step
+  expectLost(run(2, stepping(3)), "step 2: exchange of ");
+  EXPECT_EQ(nccl->aborted, 2);
 }
 
 TEST_F(CudaRanks, TellOfEachExchange) {

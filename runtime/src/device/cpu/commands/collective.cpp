@@ -16,17 +16,15 @@ static Status run(Communicator &ranks, const CollectiveView &step, HostContext &
       tensors.push_back({context.address(step.places[i]), step.elements(i)});
     return allReduce(ranks, dtype, tensors, context.staging);
   }
-  const bool gathers = step.op.kind == Collective::Kind::AllGather;
   std::vector<CutTensor> tensors;
   for (size_t i = 0; i < step.numPairs(); ++i) {
-    const size_t other = step.numPairs() + i;
-    const size_t whole = gathers ? other : i, own = gathers ? i : other;
+    const size_t whole = step.whole(i), own = step.own(i);
     tensors.push_back({{context.address(step.places[whole]), step.elements(whole)},
                        context.address(step.places[own]),
                        step.elements(own)});
   }
-  return gathers ? allGather(ranks, dtype, tensors, context.staging)
-                 : reduceScatter(ranks, dtype, tensors, context.staging);
+  return step.gathers() ? allGather(ranks, dtype, tensors, context.staging)
+                        : reduceScatter(ranks, dtype, tensors, context.staging);
 }
 
 /// Of a tensor the shard of the only rank, or of the shard the tensor.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ranks on GPUs add up; one alone has its sums already.
+// What ranks on GPUs do together; one alone has its sums already.
 
 #include "device/cuda/commands/collective.h"
+
+#include <algorithm>
 
 namespace trainrt::cuda {
 
 CollectiveCommand::CollectiveCommand(const CollectiveView &step, const Context &context,
                                      RankExchange &exchange)
-    : context(context), exchange(exchange), dtype(step.op.dtype),
-      places(step.places.begin(), step.places.end()),
-      elements(step.sizes.begin(), step.sizes.end()) {}
+    : step(step), context(context), exchange(exchange),
+      staging(step.work(exchange.world()).deviceStaging()) {}
 
 Status CollectiveCommand::start() {
   TRAINRT_TRY(begun.create(context, CU_EVENT_DISABLE_TIMING));
@@ -18,14 +19,19 @@ Status CollectiveCommand::start() {
 
 void CollectiveCommand::resolve(const Addresses &addresses) {
   tensors.clear();
-  for (size_t i = 0; i < places.size(); ++i)
-    tensors.push_back({addresses.of(places[i]), elements[i]});
+  auto at = [&](size_t tensor) { return addresses.of(step.places[tensor]); };
+  for (size_t i = 0; step.op.isInPlace() && i < step.numTensors(); ++i)
+    tensors.push_back(exchange.inPlace(step.op.dtype, at(i), step.elements(i)));
+  for (size_t i = 0; !step.op.isInPlace() && i < step.numPairs(); ++i) {
+    const size_t whole = step.whole(i), own = step.own(i);
+    tensors.push_back({at(whole), at(own), {step.elements(whole), step.elements(own)}});
+  }
 }
 
 Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   const Driver &driver = context.driver();
   TRAINRT_TRY(driver.check(driver.cuEventRecord(begun.get(), stream), "cannot record an event"));
-  return exchange.allReduce(dtype, tensors, done, stream);
+  return exchange.run(step.op.kind, step.op.dtype, tensors, done, stream);
 }
 
 bool CollectiveCommand::isRunning() const {
@@ -34,14 +40,58 @@ bool CollectiveCommand::isRunning() const {
          driver.cuEventQuery(done.get()) == CUDA_ERROR_NOT_READY;
 }
 
+namespace {
+/// Of a tensor the shard of the only rank, or of the shard the tensor.
+class CopyAlone final : public DeviceCommand {
+public:
+  CopyAlone(const CollectiveView &step, const Driver &driver) : step(step), driver(driver) {}
+
+  void resolve(const Addresses &addresses) override {
+    copies.clear();
+    for (size_t i = 0; i < step.numPairs(); ++i) {
+      const size_t to = step.numPairs() + i;
+      copies.push_back({addresses.of(step.places[i]), addresses.of(step.places[to]),
+                        bytes(std::min(step.elements(i), step.elements(to))),
+                        bytes(step.elements(to))});
+    }
+  }
+  Status enqueue(CUstream stream, Workspace) const override {
+    for (const auto &[from, to, there, all] : copies) {
+      CUresult result = CUDA_SUCCESS;
+      if (there)
+        result = driver.cuMemcpyDtoDAsync(to, from, there, stream);
+      if (result == CUDA_SUCCESS && there < all)
+        result = driver.cuMemsetD8Async(to + there, 0, all - there, stream);
+      TRAINRT_TRY(driver.check(result, "cannot be started"));
+    }
+    return {};
+  }
+
+private:
+  size_t bytes(int64_t elements) const { return size_t(elements) * sizeOf(step.op.dtype); }
+
+  struct Pair {
+    DeviceAddress from, to;
+    size_t there, all; ///< bytes, and those of the result
+  };
+  const CollectiveView step;
+  const Driver &driver;
+  std::vector<Pair> copies;
+};
+} // namespace
+
 template <>
 Status prepareOnDevice(const CollectiveView &step, DeviceContext &context,
                        std::unique_ptr<DeviceCommand> &command) {
-  if (!context.exchange || step.isEmpty())
+  if (step.isEmpty())
     return {};
-  auto made = std::make_unique<CollectiveCommand>(step, context.context, *context.exchange);
-  TRAINRT_TRY(made->start());
-  command = std::move(made);
+  if (context.exchange) {
+    auto made = std::make_unique<CollectiveCommand>(step, context.context, *context.exchange);
+    TRAINRT_TRY(made->start());
+    command = std::move(made);
+  } else if (!step.op.isInPlace()) {
+    command = std::make_unique<CopyAlone>(step, context.context.driver());
+  }
   return {};
 }
 

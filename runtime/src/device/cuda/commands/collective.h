@@ -16,19 +16,18 @@ public:
 
   void resolve(const Addresses &addresses) override;
   Status enqueue(CUstream stream, Workspace workspace) const override;
-  /// What it adds up in.
-  int64_t stagingBytes() const { return exchange.stagingBytes(dtype, elements); }
+  /// What others' pieces need (ExchangeWork::deviceStaging).
+  int64_t stagingBytes() const { return staging; }
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
   /// Recorded behind it, when all of it is enqueued.
   const Event &end() const { return done; }
 
 private:
+  const CollectiveView step;
   const Context &context;
   RankExchange &exchange;
-  const DType dtype;
-  std::vector<Place> places;
-  std::vector<int64_t> elements;
+  const int64_t staging;
   std::vector<RankExchange::Tensor> tensors;
   /// Around its last run.
   Event begun, done;

@@ -8,8 +8,9 @@
     const int64_t threads = __nvvm_read_ptx_sreg_ntid_x();                                         \
     const auto &range = args.ranges[__nvvm_read_ptx_sreg_ctaid_y()];                               \
     trainrt::cuda::device::addRanks(                                                               \
-        reinterpret_cast<type *>(args.pieces), args.stride, args.world, args.rank,                 \
-        reinterpret_cast<type *>(range.own), range.begin, range.elements,                          \
+        reinterpret_cast<const type *>(args.pieces), args.stride, args.world, args.rank,           \
+        reinterpret_cast<const type *>(range.own), reinterpret_cast<type *>(range.sums),           \
+        range.begin, range.elements,                                                               \
         __nvvm_read_ptx_sreg_ctaid_x() * threads + __nvvm_read_ptx_sreg_tid_x(),                   \
         __nvvm_read_ptx_sreg_nctaid_x() * threads);                                                \
   }

@@ -9,15 +9,14 @@
 namespace trainrt::cuda {
 
 /// What a launch adds up: this rank's elements lie where gradients do, in ranges; of each other
-/// rank there is a piece, `stride` elements behind that of the rank before. Sums go to both places,
-/// to the others' by way of the piece that would be this rank's own.
+/// rank there is a piece, `stride` elements behind that of the rank before.
 struct RankSumsArguments {
   static constexpr int mostRanges = 64;
   uint64_t pieces;
   int64_t stride;
   int32_t world, rank;
   struct Range {
-    uint64_t own;
+    uint64_t own, sums;      ///< which may be one
     int64_t begin, elements; ///< in the pieces
   } ranges[mostRanges];
 };
@@ -26,14 +25,13 @@ namespace device {
 
 /// Of one range the elements first, first + step, ...
 template <typename T>
-constexpr void addRanks(T *pieces, int64_t stride, int32_t world, int32_t rank, T *own,
-                        int64_t begin, int64_t elements, int64_t first, int64_t step) {
+constexpr void addRanks(const T *pieces, int64_t stride, int32_t world, int32_t rank, const T *own,
+                        T *sums, int64_t begin, int64_t elements, int64_t first, int64_t step) {
   for (int64_t i = first; i < elements; i += step) {
     T sum = 0;
     for (int32_t other = 0; other < world; ++other)
-      sum += other == rank ? own[i] : pieces[other * stride + begin + i];
-    own[i] = sum;
-    pieces[rank * stride + begin + i] = sum;
+      sum += other == rank ? own[i] : pieces[(other - (other > rank)) * stride + begin + i];
+    sums[i] = sum;
   }
 }
 

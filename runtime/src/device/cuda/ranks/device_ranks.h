@@ -22,6 +22,14 @@ public:
     int64_t bytes;
   };
 
+  /// Elements that are added up over all ranks: in place, or into the rank's one of as many equal
+  /// shards as there are ranks.
+  struct Sum {
+    DeviceAddress from, to;
+    int64_t elements;
+    bool isShard;
+  };
+
   virtual ~DeviceRanks() = default;
 
   // The context is current.
@@ -31,9 +39,9 @@ public:
   /// among such calls. RankLost where one does not come.
   virtual Status exchange(std::span<const Piece> sent, std::span<const Piece> received,
                           CUstream stream) = 0;
-  /// Enqueues the sum of all ranks' elements, in place, in whatever order is quickest. Unsupported
-  /// where there is none but ours.
-  virtual Status addUp(DType dtype, std::span<const Piece> tensors, CUstream stream) = 0;
+  /// Enqueues the sums, each in whatever order is quickest. Unsupported where there are none but
+  /// ours.
+  virtual Status addUp(DType dtype, std::span<const Sum> tensors, CUstream stream) = 0;
   /// Why what is enqueued will never end; OK while it may.
   virtual Status check() const = 0;
   /// Ends what is enqueued; nothing can be exchanged any more.

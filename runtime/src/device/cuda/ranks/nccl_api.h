@@ -47,6 +47,9 @@ struct Config {
   X(Result, Recv, (void *to, size_t count, DataType type, int peer, Comm comm, void *stream))      \
   X(Result, AllReduce,                                                                             \
     (const void *from, void *to, size_t count, DataType type, ReduceOp op, Comm comm,              \
+     void *stream))                                                                                \
+  X(Result, ReduceScatter,                                                                         \
+    (const void *from, void *to, size_t countOfEach, DataType type, ReduceOp op, Comm comm,        \
      void *stream))
 
 struct Api {

@@ -126,25 +126,28 @@ public:
       return {};
     return group([&] {
       for (const Piece &piece : sent)
-        if (auto result =
-                api.Send(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream))
+        if (auto result = api.Send(pointer(piece.address), size_t(piece.bytes), nccl::Int8,
+                                   piece.rank, comm, stream))
           return result;
       for (const Piece &piece : received)
-        if (auto result =
-                api.Recv(pointer(piece), size_t(piece.bytes), nccl::Int8, piece.rank, comm, stream))
+        if (auto result = api.Recv(pointer(piece.address), size_t(piece.bytes), nccl::Int8,
+                                   piece.rank, comm, stream))
           return result;
       return nccl::Result(nccl::success);
     });
   }
 
-  Status addUp(DType dtype, std::span<const Piece> tensors, CUstream stream) override {
+  Status addUp(DType dtype, std::span<const Sum> tensors, CUstream stream) override {
     assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+    const nccl::DataType type = dtype == DType::F64 ? nccl::Float64 : nccl::Float32;
     return group([&] {
-      for (const Piece &tensor : tensors)
-        if (auto result = api.AllReduce(
-                pointer(tensor), pointer(tensor), size_t(tensor.bytes) / sizeOf(dtype),
-                dtype == DType::F64 ? nccl::Float64 : nccl::Float32, nccl::Sum, comm, stream))
+      for (const Sum &sum : tensors) {
+        const auto add = sum.isShard ? api.ReduceScatter : api.AllReduce;
+        const int64_t count = sum.elements / (sum.isShard ? world() : 1);
+        if (auto result = add(pointer(sum.from), pointer(sum.to), size_t(count), type, nccl::Sum,
+                              comm, stream))
           return result;
+      }
       return nccl::Result(nccl::success);
     });
   }
@@ -171,7 +174,7 @@ private:
   std::chrono::milliseconds limit() const {
     return ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
   }
-  static void *pointer(const Piece &piece) { return reinterpret_cast<void *>(piece.address); }
+  static void *pointer(DeviceAddress address) { return reinterpret_cast<void *>(address); }
 
   Status checked(nccl::Result result, const std::string &what) const {
     if (result == nccl::success)
@@ -227,6 +230,9 @@ private:
       if (vendorSums && result == nccl::success)
         result = api.AllReduce(at(rank), at(rank), bytes / 4, nccl::Float32, nccl::Sum, errand.comm,
                                stream);
+      if (vendorSums && result == nccl::success)
+        result = api.ReduceScatter(at(0), at(world + rank), bytes / 4, nccl::Float32, nccl::Sum,
+                                   errand.comm, stream);
       const nccl::Result ended = api.GroupEnd();
       result = result == nccl::success ? ended : result;
       status = driver.check(driver.cuStreamSynchronize(stream), "cannot connect the ranks' GPUs");

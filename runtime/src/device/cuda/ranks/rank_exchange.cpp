@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each rank adds up one part of all tensors, a block at a time: every other one sends it that, and
-// gets the sums. Pieces are sent from where they are and arrive where they belong; only what is
-// added up is staged.
+// Each rank adds up one part of all tensors, its shard of each, a block at a time: every other one
+// sends it that, and in an all-reduce gets the sums. Pieces are sent from where they are and arrive
+// where they belong; only what is added up is staged.
 
 #include "device/cuda/ranks/rank_exchange.h"
 #include "device/cuda/device.h"
@@ -49,13 +49,16 @@ int64_t stagingBytes(const ExecutionPlan &plan, int world) {
   int64_t most = 0;
   for (const ExecutionPlan::Step &step : plan.steps)
     if (const auto *op = std::get_if<Collective>(&step.command->op))
-      most = std::max(
-          most, RankParts(plan.view(step).sizes, world).stagingBytes(int64_t(sizeOf(op->dtype))));
+      most = std::max(most, CollectiveView(plan.view(step), *op).work(world).deviceStaging());
   return most;
 }
 
-int64_t RankExchange::stagingBytes(DType dtype, std::span<const int64_t> elements) const {
-  return RankParts(elements, world()).stagingBytes(int64_t(sizeOf(dtype)));
+/// Where nothing of a shard is within the tensor nobody asks for its address.
+RankExchange::Tensor RankExchange::inPlace(DType dtype, DeviceAddress address,
+                                           int64_t elements) const {
+  const int64_t shard = (elements + world() - 1) / world();
+  return {
+      address, address + DeviceAddress(rank() * shard * int64_t(sizeOf(dtype))), {elements, shard}};
 }
 
 std::chrono::milliseconds RankExchange::limit() const {
@@ -69,17 +72,15 @@ void RankExchange::abort(const Status &why) {
     ranks->abort(why);
 }
 
-/// Where a rank fails, the others wait for it: they are told.
-Status RankExchange::allReduce(DType dtype, std::span<const Tensor> tensors, const Event &done,
-                               CUstream stream) {
-  Status status;
-  if (ranks && ranks->wantsVendorSums()) {
-    status = addByVendor(dtype, tensors, stream);
-    if (status.ok())
-      status = record(done, stream);
-  } else {
-    status = addInOrder(dtype, tensors, done, stream);
-  }
+/// Where a rank fails, the others wait for it: they are told. Sums that have not left are waited
+/// for by what is of another kind, as that may read them.
+Status RankExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                         const Event &done, CUstream stream) {
+  if (kind != Collective::Kind::AllReduce)
+    TRAINRT_TRY(finish(stream));
+  const Status status = kind == Collective::Kind::AllGather
+                            ? gather(dtype, tensors, done, stream)
+                            : addUp(kind, dtype, tensors, done, stream);
   if (!status.ok())
     abort(status);
   return status;
@@ -102,58 +103,126 @@ Status RankExchange::record(const Event &event, CUstream stream) const {
   return driver.check(driver.cuEventRecord(event.get(), stream), "cannot record an event");
 }
 
-/// The sum of an element is made by one rank only, from zero over the ranks from 0 on, and sent to
-/// the others together with the pieces of the next block: all ranks end with the same bits. Blocks
-/// take the two halves of the staging in turn, as the sums of one leave while pieces of the next
-/// come.
-Status RankExchange::addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
-                                CUstream stream) {
-  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
-  const int64_t size = int64_t(sizeOf(dtype));
-  std::vector<int64_t> elements;
+/// NCCL knows shards that are equal, without an end that is beyond their tensor's; others are added
+/// up here.
+Status RankExchange::addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                           const Event &done, CUstream stream) {
+  const bool cuts = kind == Collective::Kind::ReduceScatter;
+  if (cuts)
+    TRAINRT_TRY(clearEnds(dtype, tensors, stream));
+  if (!ranks || !ranks->wantsVendorSums())
+    return addInOrder(kind, dtype, tensors, done, stream);
+  std::vector<DeviceRanks::Sum> sums;
+  std::vector<Tensor> uneven;
   for (const Tensor &tensor : tensors)
-    elements.push_back(tensor.elements);
-  const RankParts parts(elements, world());
-  const int64_t block = parts.block(size);
-  for (int64_t begin = 0; begin < parts.size(); begin += block) {
-    const int64_t count = std::min(block, parts.size() - begin);
-    const DeviceAddress half = staging + DeviceAddress(turn) * DeviceAddress(stagingSize / 2);
-    turn ^= 1;
-    auto piece = [&](int which) { return half + DeviceAddress(which * block * size); };
-    // Each other rank's ranges in place, and those of this rank's part within a staged piece.
-    auto pair = [&](int which, auto &inPlace, DeviceAddress stagedAt, auto &staged) {
+    if (cuts && tensor.size.shard * world() != tensor.size.elements)
+      uneven.push_back(tensor);
+    else if (tensor.size.elements)
+      sums.push_back({tensor.whole, cuts ? tensor.own : tensor.whole, tensor.size.elements, cuts});
+  TRAINRT_TRY(carrier->addUp(dtype, sums, stream));
+  return addInOrder(kind, dtype, uneven, done, stream);
+}
+
+/// What shards have beyond the ends of their tensors.
+Status RankExchange::clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
+  const auto width = int64_t(sizeOf(dtype));
+  for (const Tensor &tensor : tensors)
+    if (const int64_t there = tensor.size.there(rank()); there < tensor.size.shard)
+      TRAINRT_TRY(
+          driver.check(driver.cuMemsetD8Async(tensor.own + DeviceAddress(there * width), 0,
+                                              size_t((tensor.size.shard - there) * width), stream),
+                       "cannot clear what a shard has beyond its tensor"));
+  return {};
+}
+
+/// Shards as they are, whatever their type.
+Status RankExchange::gather(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                            CUstream stream) {
+  const auto width = int64_t(sizeOf(dtype));
+  std::vector<DeviceRanks::Piece> sent, received;
+  for (const Tensor &tensor : tensors)
+    for (int which = 0; which < world(); ++which) {
+      const auto [elements, shard] = tensor.size;
+      const DeviceAddress place = tensor.whole + DeviceAddress(which * shard * width);
+      const int64_t own = tensor.size.there(rank()) * width,
+                    others = tensor.size.there(which) * width;
+      if (which == rank() && own)
+        TRAINRT_TRY(driver.check(driver.cuMemcpyDtoDAsync(place, tensor.own, size_t(own), stream),
+                                 "cannot copy a shard into its tensor"));
+      if (which != rank() && own)
+        sent.push_back({which, tensor.own, own});
+      if (which != rank() && others)
+        received.push_back({which, place, others});
+    }
+  TRAINRT_TRY(carrier->exchange(sent, received, stream));
+  return record(done, stream);
+}
+
+/// The sum of an element is made by one rank only, from zero over the ranks from 0 on. In an
+/// all-reduce it is sent to the others together with the pieces of the next block: all ranks end
+/// with the same bits.
+Status RankExchange::addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                                const Event &done, CUstream stream) {
+  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+  const auto width = int64_t(sizeOf(dtype));
+  std::vector<CutSize> sizes;
+  std::vector<int64_t> shards;
+  for (const Tensor &tensor : tensors) {
+    sizes.push_back(tensor.size);
+    shards.push_back(tensor.size.shard);
+  }
+  const RankParts parts(sizes);
+  const ExchangeWork work = ExchangeWork::ofSumsInShards(width, shards, world());
+  assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
+  const int64_t block = work.deviceBlock();
+  for (int64_t begin = 0; begin < work.part; begin += block) {
+    const int64_t count = std::min(block, work.part - begin);
+    auto slot = [&](int which) { // of another rank's piece
+      return staging + DeviceAddress((which - (which > rank())) * work.devicePiece());
+    };
+    auto forOthers = [&](const auto &fn) {
+      for (int which = 0; which < world(); ++which)
+        if (which != rank())
+          fn(which);
+    };
+    // Calls `fn(range, address)` for what a rank's part of this block has in the tensors.
+    auto inTensors = [&](int which, const auto &fn) {
       parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
         if (range.there)
-          inPlace.push_back({which, tensors[range.tensor].address + DeviceAddress(range.at * size),
-                             range.there * size});
-      });
-      parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
-        if (range.there)
-          staged.push_back(
-              {which, stagedAt + DeviceAddress(range.begin * size), range.there * size});
+          fn(range, tensors[range.tensor].whole + DeviceAddress(range.at * width));
       });
     };
-    for (int which = 0; which < world(); ++which)
-      if (which != rank())
-        pair(which, gathering.sent, piece(which), gathering.received);
+    std::vector<RankSumsArguments::Range> ranges;
+    inTensors(rank(), [&](const RankParts::Range &range, DeviceAddress own) {
+      const DeviceAddress sums = tensors[range.tensor].own + DeviceAddress(range.inShard * width);
+      ranges.push_back({own, sums, range.begin, range.there});
+    });
+    forOthers([&](int which) {
+      inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
+        gathering.sent.push_back({which, place, range.there * width});
+      });
+      for (const RankSumsArguments::Range &range : ranges)
+        gathering.received.push_back(
+            {which, slot(which) + DeviceAddress(range.begin * width), range.elements * width});
+    });
     TRAINRT_TRY(carrier->exchange(gathering.sent, gathering.received, stream));
     if (gathering.done)
       TRAINRT_TRY(record(*gathering.done, stream));
     gathering = {};
-    RankSumsArguments arguments{half, block, world(), rank(), {}};
-    std::vector<RankSumsArguments::Range> ranges;
-    parts.forEach(rank(), begin, count, [&](const RankParts::Range &range) {
-      if (range.there)
-        ranges.push_back({tensors[range.tensor].address + DeviceAddress(range.at * size),
-                          range.begin, range.there});
+    TRAINRT_TRY(launchSums(dtype, {staging, work.devicePiece() / width, world(), rank(), {}},
+                           ranges, stream));
+    if (kind != Collective::Kind::AllReduce)
+      continue;
+    forOthers([&](int which) {
+      for (const RankSumsArguments::Range &range : ranges)
+        gathering.sent.push_back({which, range.sums, range.elements * width});
+      inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
+        gathering.received.push_back({which, place, range.there * width});
+      });
     });
-    TRAINRT_TRY(launchSums(dtype, arguments, ranges, stream));
-    for (int which = 0; which < world(); ++which)
-      if (which != rank())
-        pair(which, gathering.received, piece(rank()), gathering.sent);
     gathering.done = &done;
   }
-  return {};
+  return gathering.done ? Status() : record(done, stream);
 }
 
 Status RankExchange::launchSums(DType dtype, RankSumsArguments arguments,
@@ -174,14 +243,6 @@ Status RankExchange::launchSums(DType dtype, RankSumsArguments arguments,
                      "cannot start the runtime's kernel for the sums over ranks"));
   }
   return {};
-}
-
-Status RankExchange::addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream) {
-  std::vector<DeviceRanks::Piece> pieces;
-  for (const Tensor &tensor : tensors)
-    if (tensor.elements)
-      pieces.push_back({rank(), tensor.address, tensor.elements * int64_t(sizeOf(dtype))});
-  return carrier->addUp(dtype, pieces, stream);
 }
 
 } // namespace trainrt::cuda

@@ -7,15 +7,17 @@
 #include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/rank_parts.h"
+#include "format/commands/collective.h"
 
 namespace trainrt::cuda {
 
 class RankExchange {
 public:
-  /// Elements in this rank's memory.
+  /// In this rank's memory: a tensor, and where its shard is or becomes one. An all-reduce, which
+  /// knows no shards, has those of `inPlace`.
   struct Tensor {
-    DeviceAddress address;
-    int64_t elements;
+    DeviceAddress whole, own;
+    CutSize size;
   };
 
   /// All ranks call it, unless they are threads; the context is current, here and when this is
@@ -26,18 +28,21 @@ public:
   RankExchange(const RankExchange &) = delete;
   RankExchange &operator=(const RankExchange &) = delete;
 
-  /// What `allReduce` needs beside the tensors: 64 MiB at most, or 2048 elements of each rank.
-  int64_t stagingBytes(DType dtype, std::span<const int64_t> elements) const;
-  /// Where that is, at least so much.
+  int rank() const { return ranks ? ranks->rank() : 0; }
+  int world() const { return ranks ? ranks->world() : 1; }
+  /// A tensor that is cut into shards as equal as can be, which lie within it.
+  Tensor inPlace(DType dtype, DeviceAddress address, int64_t elements) const;
+  /// Where `run` may stage as much as the largest of its collectives does
+  /// (ExchangeWork::deviceStaging).
   void stageAt(DeviceAddress address, int64_t bytes) {
     staging = address;
     stagingSize = bytes;
   }
-  /// Enqueues what makes each tensor, of f32 or f64, the sum of those of all ranks, the same on all
-  /// of them; some of it with the next call, or with `finish`. `done` is recorded behind it. All
-  /// ranks call it, in the same order among such calls. Behind an error nothing more is exchanged.
-  Status allReduce(DType dtype, std::span<const Tensor> tensors, const Event &done,
-                   CUstream stream);
+  /// Enqueues a collective (comm/collectives.h); some of an all-reduce with the next one, or with
+  /// `finish`. `done` is recorded behind it. All ranks call it, in the same order among such calls.
+  /// Behind an error nothing more is exchanged.
+  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
+             CUstream stream);
   /// The rest of what was begun, if there is any: before anything reads the tensors.
   Status finish(CUstream stream);
   /// Why what is enqueued will never end; OK while it may.
@@ -48,14 +53,15 @@ public:
 
 private:
   RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
-  int rank() const { return ranks ? ranks->rank() : 0; }
-  int world() const { return ranks ? ranks->world() : 1; }
   Status loadSums();
-  Status addInOrder(DType dtype, std::span<const Tensor> tensors, const Event &done,
-                    CUstream stream);
+  Status addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+               const Event &done, CUstream stream);
+  Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                    const Event &done, CUstream stream);
   Status launchSums(DType dtype, RankSumsArguments arguments,
                     std::span<const RankSumsArguments::Range> ranges, CUstream stream);
-  Status addByVendor(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream);
+  Status gather(DType dtype, std::span<const Tensor> tensors, const Event &done, CUstream stream);
   Status record(const Event &event, CUstream stream) const;
 
   const Driver &driver;
@@ -63,8 +69,7 @@ private:
   std::unique_ptr<DeviceRanks> carrier;
   DeviceAddress staging = 0;
   int64_t stagingSize = 0;
-  unsigned turn = 0; ///< which half of it comes next
-  /// The sums of the last block, which leave with the next one's pieces.
+  /// The sums of an all-reduce's last block, which leave with the next one's pieces.
   struct {
     std::vector<DeviceRanks::Piece> sent, received;
     const Event *done = nullptr;

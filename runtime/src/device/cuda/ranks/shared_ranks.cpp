@@ -40,7 +40,7 @@ public:
     return {};
   }
 
-  Status addUp(DType, std::span<const Piece>, CUstream) override {
+  Status addUp(DType, std::span<const Sum>, CUstream) override {
     return Status(Code::Unsupported,
                   "--reduce nccl is for ranks that are processes: NCCL knows no ranks on one GPU");
   }
