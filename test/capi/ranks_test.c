@@ -21,6 +21,10 @@ static void is_a_rank(trainrt_package *package) {
   CHECK_ERROR(trainrt_ranks_join(&options, &ranks, &error), TRAINRT_INVALID_ARGUMENT,
               "options->join_seconds: 0 is no time to wait");
   options.join_seconds = 60;
+  options.ranks_per_node = -1;
+  CHECK_ERROR(trainrt_ranks_join(&options, &ranks, &error), TRAINRT_INVALID_ARGUMENT,
+              "options->ranks_per_node: -1 is no number of ranks");
+  options.ranks_per_node = 0;
   options.rank = 1;
   CHECK_ERROR(trainrt_ranks_join(&options, &ranks, &error), TRAINRT_INVALID_ARGUMENT,
               "rank 1 is none of 1");
@@ -48,6 +52,13 @@ static void is_a_rank(trainrt_package *package) {
     status = trainrt_ranks_join(&options, &ranks, &error);
   }
   CHECK_OK(status);
+  CHECK(!strcmp(trainrt_ranks_nodes(ranks), "") && !strcmp(trainrt_ranks_nodes(NULL), ""));
+  settings.ranks_per_node = 2;
+  settings.emulate_world = 0;
+  CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
+              TRAINRT_INVALID_ARGUMENT, "options->ranks_per_node needs emulate_world");
+  settings.ranks_per_node = 0;
+  settings.emulate_world = -1;
   settings.ranks = ranks;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
               TRAINRT_INVALID_ARGUMENT,

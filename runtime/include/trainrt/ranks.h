@@ -33,6 +33,10 @@ typedef struct trainrt_ranks_options {
                           GPUs only, and no other run has the same bits (default 0) */
   int32_t local_world; /* since 1.5: ranks of this machine; 0: not known. trainrt_ranks_find */
   int32_t local_rank;  /* since 1.5: among them, which says the GPU; -1: not known */
+  /* since 1.5: of each machine, a node, so many neighbours: on CPUs gradients are added up within a
+     node and then go from node to node, in the same order. 0: as `local_world` and `local_rank` of
+     all ranks say, else as hosts are called */
+  int32_t ranks_per_node;
 } trainrt_ranks_options;
 
 static inline trainrt_ranks_options trainrt_ranks_options_default(void) {
@@ -49,7 +53,8 @@ static inline trainrt_ranks_options trainrt_ranks_options_default(void) {
 }
 
 /* Waits for all ranks. RANK_LOST: some did not come, or the coordinator does not answer; NOT_FOUND:
- * the plugin that connects processes is not installed (on CPUs, of the first session). */
+ * the plugin that connects processes is not installed (on CPUs, of the first session);
+ * INVALID_ARGUMENT: the ranks are no nodes of `ranks_per_node`, or do not agree on it. */
 TRAINRT_API trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options,
                                               trainrt_ranks **ranks, trainrt_error **error);
 
@@ -60,6 +65,10 @@ TRAINRT_API trainrt_status trainrt_ranks_join(const trainrt_ranks_options *optio
  * INVALID_ARGUMENT: the variables do not say all that is needed. */
 TRAINRT_API trainrt_status trainrt_ranks_find(trainrt_ranks_options *options, const char **launcher,
                                               trainrt_error **error);
+
+/* Since 1.5: how the ranks lie on nodes, for people; "" where all are of one. Valid as long as
+ * `ranks`. */
+TRAINRT_API const char *trainrt_ranks_nodes(const trainrt_ranks *ranks);
 
 /* Since 1.5: a connection of the caller's own, in place of the library's. */
 typedef struct trainrt_communicator {

@@ -427,8 +427,7 @@ typedef struct trainrt_session_options {
   void *progress_user;
   /* since 1.1, for packages of a GPU */
   int32_t device; /* as CUDA numbers them: among those that CUDA_VISIBLE_DEVICES leaves */
-  /* 1: every kernel is started by itself and waited for, so that an error names the one at fault;
-     slow */
+  /* 1: every kernel by itself, waited for, so that an error names the one at fault; slow */
   int32_t synchronous;
   /* a CUstream (or cudaStream_t) of the device's primary context that all work is enqueued on,
      which must outlive the session; NULL: one of the session's own */
@@ -438,12 +437,10 @@ typedef struct trainrt_session_options {
      one and is timed by its own clock; NULL: none */
   trainrt_command_done command_done;
   void *command_user;
-  /* 1: looks at all that commands write, so that the message about a loss that is not finite (or
-     the warning, where it is no error) names the first command that made such a value; very slow.
-     Not together with `command_done` */
+  /* 1: the message, or the warning, about a loss that is not finite names the first command that
+     made such a value; very slow, and not together with `command_done` */
   int32_t check_numerics;
-  /* since 1.2; 1: batches are run by the functions themselves, never by variants of them that
-     compute the same quicker for batches that allow it */
+  /* since 1.2; 1: never by variants of functions, which are quicker for batches that allow it */
   int32_t no_variants;
   /* called on the calling thread at the beginning of `trainrt_step`, once its batches are known to
      fit, for each input that the package knows as tokens or labels (`trainc --pad-token`); they are
@@ -464,6 +461,8 @@ typedef struct trainrt_session_options {
   /* since 1.4: the session is one rank of these processes, see ranks.h, which must outlive it; not
      together with `emulate_world`. NULL: it is alone */
   trainrt_ranks *ranks;
+  /* since 1.5: of `emulate_world`; as trainrt_ranks_options has it. 0: all are of one machine */
+  int32_t ranks_per_node;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {

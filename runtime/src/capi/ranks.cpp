@@ -80,8 +80,16 @@ trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options, trainrt_
       // In whole seconds: 0 would end the run at once.
       if (value < 1)
         return fail(Code::InvalidArgument, "options->", name, ": ", value, " is no time to wait");
-    ProcessRank which{given.rank,      given.world, given.coordinator,
-                      given.listening, {},          given.vendor_sums != 0};
+    if (given.ranks_per_node < 0)
+      return fail(Code::InvalidArgument, "options->ranks_per_node: ", given.ranks_per_node,
+                  " is no number of ranks");
+    ProcessRank which{given.rank,
+                      given.world,
+                      given.coordinator,
+                      given.listening,
+                      {},
+                      given.vendor_sums != 0,
+                      {"", given.ranks_per_node, given.local_world, given.local_rank}};
     which.limits = {std::chrono::seconds(given.join_seconds),
                     std::chrono::seconds(given.silence_seconds),
                     std::chrono::seconds(given.exchange_seconds)};
@@ -116,6 +124,10 @@ trainrt_status trainrt_ranks_find(trainrt_ranks_options *options, const char **l
     given.coordinator = coordinator.empty() ? nullptr : coordinator.c_str();
     return writeStruct(given, "options", options);
   });
+}
+
+const char *trainrt_ranks_nodes(const trainrt_ranks *ranks) {
+  return ranks ? ranks->impl->nodes.c_str() : "";
 }
 
 trainrt_status trainrt_ranks_create(const trainrt_communicator *communicator, trainrt_ranks **ranks,

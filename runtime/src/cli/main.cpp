@@ -239,6 +239,9 @@ void Run::tellTotals() {
 void Run::perform() {
   if (options.info)
     return printInfo();
+  if (options.ranksPerNode && options.allRanks() == 1)
+    throw Failure(exitUsage, "--ranks-per-node needs several ranks: --ranks N, --emulate-world N, "
+                             "--coordinator or a launcher");
   if (!place.isAlone()) {
     if (training && !package.info.distribute)
       throw Failure(exitInput, package.path + ": the package is for one rank, and " + place.source +
@@ -253,6 +256,8 @@ void Run::perform() {
                         "to one process: --resume DIR --predict ..., without --data");
     reporter->fact("ranks", std::to_string(place.world) + ", by " + place.source +
                                 "; rank 0 is at " + place.coordinator);
+    if (const std::string nodes = trainrt_ranks_nodes(ranks.get()); !nodes.empty())
+      reporter->fact("nodes", nodes);
     if (options.reduce == "nccl")
       reporter->fact("sums", "NCCL's own: only the same run on the same GPUs repeats their bits");
   }

@@ -478,6 +478,12 @@ void CommandLine::addRanks() {
       ->type_name("N")
       ->check(integer(1, 64))
       ->group(group);
+  app.add_option("--ranks-per-node", o.ranksPerNode,
+                 "of each machine N neighbours: on CPUs gradients are added up within a machine, "
+                 "then from one to the next (default: as launchers and hosts say)")
+      ->type_name("N")
+      ->check(integer(1, 1024))
+      ->group(group);
   app.add_option("--max-restarts", o.maxRestarts,
                  "of --ranks and --gpus: begin again from the last checkpoint of --save where a "
                  "rank is lost")

@@ -49,6 +49,7 @@ struct Options {
   /// Ranks that share a step's micro-batches, and which this one is: set where they have joined.
   int64_t share = 1, ownRank = 0;
   int64_t emulateWorld = 0; ///< ranks that train together in this process; 0: none
+  int64_t ranksPerNode = 0; ///< 0: as launcher and hosts say
   std::optional<bool> dropTail;
 
   std::string weights;

@@ -166,6 +166,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
   // Ranks share out training steps; an evaluation has none.
   settings.emulate_world = inference ? 0 : int32_t(options.emulateWorld);
   settings.ranks = ranks;
+  // Processes have told each other when they met.
+  settings.ranks_per_node = settings.emulate_world ? int32_t(options.ranksPerNode) : 0;
   if (profile)
     profile->attach(settings);
   if (density)

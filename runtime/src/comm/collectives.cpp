@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each rank adds up one part of all tensors, a block at a time: every other one sends it that, and
-// gets the sums.
+// Each rank has one part of all tensors, of which it gets the sums, a block at a time: ranks of one
+// node send each other theirs, and what nodes have added up goes from one to the next.
 
 #include "comm/collectives.h"
 #include "format/memory/exchange_work.h"
@@ -77,48 +77,85 @@ private:
   const int64_t bytes;
 };
 
-/// Blocks of a part, and room for them: a piece for each rank, a piece from each, and one more.
+/// How ranks lie on nodes.
+class Nodes {
+public:
+  explicit Nodes(const Communicator &ranks)
+      : each(size_t(ranks.ranksPerNode())), count(size_t(ranks.world()) / each),
+        own(size_t(ranks.rank()) / each), local(size_t(ranks.rank()) % each) {
+    assert(each * count == size_t(ranks.world()) && "nodes are equal");
+  }
+  size_t rank(size_t node, size_t of) const { return node * each + of; }
+  bool isFirst() const { return own == 0; }
+  bool isLast() const { return own + 1 == count; }
+
+  const size_t each, count, own, local;
+};
+
+/// Elements of a part.
+struct Block {
+  int64_t begin = 0, count = 0;
+};
+
+/// Blocks of a part, and room for them: a piece for each rank, a piece from each, and one more;
+/// with several nodes two sums of a piece for each node, too.
 class Blocks {
 public:
   /// `staging` only grows, so that it can be kept for the next call; no more is asked for.
   Blocks(Communicator &ranks, const Parts &parts, DType dtype, const ExchangeWork &work,
          std::vector<unsigned char> &staging)
-      : parts(parts), bytes(int64_t(sizeOf(dtype))), world(size_t(ranks.world())), sent(world),
-        received(world), work(work) {
+      : ranks(ranks), nodes(ranks), parts(parts), bytes(int64_t(sizeOf(dtype))),
+        world(size_t(ranks.world())), part(work.part),
+        block(work.blockOfNodes(int64_t(nodes.count))) {
     assert(world > 1 && "a rank alone has nothing to exchange, and no room for it");
-    if (const auto needed = size_t(work.staging()); needed > staging.size()) {
+    const auto chained = nodes.count > 1 ? int64_t(2 * nodes.count) : 0;
+    const auto needed = size_t((2 * int64_t(world) + 1 + chained) * block * bytes);
+    if (needed > staging.size()) {
       staging = {};
       staging.resize(needed);
     }
     room = staging.data();
   }
 
-  unsigned char *out(size_t rank) { return room + int64_t(rank) * work.block * bytes; }
-  unsigned char *in(size_t rank) { return out(world + rank); }
+  /// Room for so many pieces.
+  unsigned char *out(size_t piece = 0) { return room + int64_t(piece) * block * bytes; }
+  unsigned char *in(size_t piece = 0) { return out(world + piece); }
   unsigned char *own() { return out(2 * world); }
+  unsigned char *chain(bool second) { return out(2 * world + 1 + (second ? nodes.count : 0)); }
 
-  /// Calls `fn(first element, elements)` for each block, with pieces of that size set up.
-  template <typename Fn> Status forEach(const Fn &fn) {
-    for (int64_t begin = 0; begin < work.part; begin += work.block) {
-      const int64_t count = std::min(work.block, work.part - begin);
-      for (size_t rank = 0; rank < world; ++rank) {
-        sent[rank] = {out(rank), count * bytes};
-        received[rank] = {in(rank), count * bytes};
-      }
-      TRAINRT_TRY(fn(begin, count));
-    }
+  int64_t count() const { return block ? (part + block - 1) / block : 0; }
+  /// Without elements where there is no such block.
+  Block at(int64_t number) const {
+    if (number < 0 || number >= count())
+      return {};
+    return {number * block, std::min(block, part - number * block)};
+  }
+
+  /// The pieces of the next `exchange`, of so many elements each; without these there are none.
+  void send(size_t rank, const unsigned char *data, int64_t elements) {
+    sent[rank] = {data, elements * bytes};
+  }
+  void receive(size_t rank, unsigned char *data, int64_t elements) {
+    received[rank] = {data, elements * bytes};
+  }
+  Status exchange() {
+    TRAINRT_TRY(ranks.exchange(sent, received));
+    sent.assign(world, {});
+    received.assign(world, {});
     return {};
   }
 
+  Communicator &ranks;
+  const Nodes nodes;
   const Parts &parts;
   const int64_t bytes;
   const size_t world;
-  std::vector<Communicator::Sent> sent;
-  std::vector<Communicator::Received> received;
 
 private:
-  const ExchangeWork work;
+  const int64_t part, block;
   unsigned char *room = nullptr;
+  std::vector<Communicator::Sent> sent = std::vector<Communicator::Sent>(world);
+  std::vector<Communicator::Received> received = std::vector<Communicator::Received>(world);
 };
 
 ExchangeWork workOf(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors) {
@@ -129,40 +166,93 @@ ExchangeWork workOf(Communicator &ranks, DType dtype, std::span<const CutTensor>
 }
 
 /// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
-/// made by one rank only, from zero over the ranks from 0 on. `take(begin, count)` is given those
-/// of this rank's part in `own`.
-template <typename T, typename Take>
-Status reduce(Communicator &ranks, Blocks &blocks, const Take &take) {
-  return blocks.forEach([&](int64_t begin, int64_t count) -> Status {
-    for (size_t rank = 0; rank < blocks.world; ++rank)
-      blocks.parts.read(int(rank), begin, count, blocks.out(rank));
-    TRAINRT_TRY(ranks.exchange(blocks.sent, blocks.received));
-    T *const sum = reinterpret_cast<T *>(blocks.own());
-    std::fill_n(sum, count, T(0));
-    for (size_t rank = 0; rank < blocks.world; ++rank) {
-      const T *const piece = reinterpret_cast<const T *>(blocks.in(rank));
-      for (int64_t i = 0; i < count; ++i)
-        sum[i] += piece[i];
+/// made once, from zero over the ranks from 0 on, and its rank has it in `own` when `take(block)`
+/// is called, on all ranks at the same time.
+///
+/// Of a node each rank adds up the pieces for itself and for those that have its place on other
+/// nodes; what a node has added up goes on to the next one. So the nodes are a pipeline: each works
+/// on the block behind that of the next one.
+template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &take) {
+  const Nodes &nodes = blocks.nodes;
+  const auto number = int64_t(nodes.count), own = int64_t(nodes.own);
+  // Sums of the last node go to their ranks with its next block.
+  const int64_t delay = number > 1 ? number : 0;
+  auto piece = [&](unsigned char *from, size_t node, int64_t count) {
+    return from + int64_t(node) * count * blocks.bytes;
+  };
+  unsigned char *sum = number > 1 ? blocks.chain(false) : blocks.own(), *coming = sum;
+  if (number > 1)
+    coming = blocks.chain(true);
+  for (int64_t tick = 0; tick < blocks.count() + delay; ++tick) {
+    const Block here = blocks.at(tick - own), before = blocks.at(tick - 1 - own),
+                made = blocks.at(tick - delay);
+    for (size_t local = 0; here.count && local < nodes.each; ++local) {
+      unsigned char *const to = blocks.out(local * nodes.count);
+      for (size_t node = 0; node < nodes.count; ++node)
+        blocks.parts.read(int(nodes.rank(node, local)), here.begin, here.count,
+                          piece(to, node, here.count));
+      const size_t neighbour = nodes.rank(nodes.own, local);
+      blocks.send(neighbour, to, number * here.count);
+      blocks.receive(neighbour, blocks.in(local * nodes.count), number * here.count);
     }
-    return take(begin, count);
-  });
+    if (!nodes.isFirst())
+      blocks.receive(nodes.rank(nodes.own - 1, nodes.local), coming, number * here.count);
+    if (!nodes.isLast()) {
+      blocks.send(nodes.rank(nodes.own + 1, nodes.local), sum, number * before.count);
+      blocks.receive(nodes.rank(nodes.count - 1, nodes.local), blocks.own(), made.count);
+    }
+    for (size_t node = 0; nodes.isLast() && node < nodes.own; ++node)
+      blocks.send(nodes.rank(node, nodes.local), piece(sum, node, made.count), made.count);
+    TRAINRT_TRY(blocks.exchange());
+    if (number > 1 && nodes.isLast())
+      std::copy_n(piece(sum, nodes.own, made.count), made.count * blocks.bytes, blocks.own());
+    std::swap(sum, coming);
+    T *const sums = reinterpret_cast<T *>(sum);
+    const int64_t elements = number * here.count;
+    if (nodes.isFirst())
+      std::fill_n(sums, elements, T(0));
+    for (size_t local = 0; local < nodes.each; ++local) {
+      const T *const values = reinterpret_cast<const T *>(blocks.in(local * nodes.count));
+      for (int64_t i = 0; i < elements; ++i)
+        sums[i] += values[i];
+    }
+    if (made.count)
+      TRAINRT_TRY(take(made));
+  }
+  return {};
 }
 
-template <typename Take>
-Status reduce(Communicator &ranks, DType dtype, Blocks &blocks, const Take &take) {
+template <typename Take> Status reduce(DType dtype, Blocks &blocks, const Take &take) {
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
-  return dtype == DType::F64 ? reduce<double>(ranks, blocks, take)
-                             : reduce<float>(ranks, blocks, take);
+  return dtype == DType::F64 ? reduce<double>(blocks, take) : reduce<float>(blocks, take);
 }
 
-/// What is in `own` goes to all, and what all have there into the tensors.
-Status gatherBlock(Communicator &ranks, Blocks &blocks, int64_t begin, int64_t count) {
-  // What has come in is not needed any more: the others' may come over it.
-  std::fill(blocks.sent.begin(), blocks.sent.end(),
-            Communicator::Sent{blocks.own(), count * blocks.bytes});
-  TRAINRT_TRY(ranks.exchange(blocks.sent, blocks.received));
-  for (size_t rank = 0; rank < blocks.world; ++rank)
-    blocks.parts.write(int(rank), begin, count, blocks.in(rank));
+/// What is in `own` goes to all, and what all have there into the tensors. With several nodes to
+/// those with this rank's place on others first, then with theirs to those of the node.
+Status gatherBlock(Blocks &blocks, const Block &block) {
+  const Nodes &nodes = blocks.nodes;
+  const auto number = int64_t(nodes.count);
+  unsigned char *mine = blocks.own();
+  if (number > 1) {
+    mine = blocks.out();
+    for (size_t node = 0; node < nodes.count; ++node) {
+      blocks.send(nodes.rank(node, nodes.local), blocks.own(), block.count);
+      blocks.receive(nodes.rank(node, nodes.local),
+                     mine + int64_t(node) * block.count * blocks.bytes, block.count);
+    }
+    TRAINRT_TRY(blocks.exchange());
+  }
+  for (size_t local = 0; local < nodes.each; ++local) {
+    blocks.send(nodes.rank(nodes.own, local), mine, number * block.count);
+    blocks.receive(nodes.rank(nodes.own, local), blocks.in(local * nodes.count),
+                   number * block.count);
+  }
+  TRAINRT_TRY(blocks.exchange());
+  for (size_t local = 0; local < nodes.each; ++local)
+    for (size_t node = 0; node < nodes.count; ++node)
+      blocks.parts.write(int(nodes.rank(node, local)), block.begin, block.count,
+                         blocks.in(local * nodes.count) +
+                             int64_t(node) * block.count * blocks.bytes);
   return {};
 }
 
@@ -177,17 +267,15 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
     cut.push_back({tensor, nullptr, (tensor.elements + ranks.world() - 1) / ranks.world()});
   const Parts parts(cut, dtype);
   Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, cut), staging);
-  return reduce(ranks, dtype, blocks, [&](int64_t begin, int64_t count) {
-    return gatherBlock(ranks, blocks, begin, count);
-  });
+  return reduce(dtype, blocks, [&](const Block &block) { return gatherBlock(blocks, block); });
 }
 
 Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                      std::vector<unsigned char> &staging) {
   const Parts parts(tensors, dtype);
   Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
-  return reduce(ranks, dtype, blocks, [&](int64_t begin, int64_t count) -> Status {
-    parts.writeOwn(begin, count, blocks.own());
+  return reduce(dtype, blocks, [&](const Block &block) -> Status {
+    parts.writeOwn(block.begin, block.count, blocks.own());
     return {};
   });
 }
@@ -196,10 +284,12 @@ Status allGather(Communicator &ranks, DType dtype, std::span<const CutTensor> te
                  std::vector<unsigned char> &staging) {
   const Parts parts(tensors, dtype);
   Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
-  return blocks.forEach([&](int64_t begin, int64_t count) {
-    parts.readOwn(begin, count, blocks.own());
-    return gatherBlock(ranks, blocks, begin, count);
-  });
+  for (int64_t number = 0; number < blocks.count(); ++number) {
+    const Block block = blocks.at(number);
+    parts.readOwn(block.begin, block.count, blocks.own());
+    TRAINRT_TRY(gatherBlock(blocks, block));
+  }
+  return {};
 }
 
 } // namespace trainrt

@@ -34,13 +34,18 @@ public:
     int64_t bytes = 0;
   };
 
-  Communicator(int rank, int world) : own(rank), count(world) {}
+  /// `ranksPerNode` divides the world; 0: all are of one node.
+  Communicator(int rank, int world, int ranksPerNode = 0)
+      : own(rank), count(world), perNode(ranksPerNode ? ranksPerNode : world) {}
   virtual ~Communicator() = default;
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
 
   int rank() const { return own; }
   int world() const { return count; }
+  /// Ranks of a node, which are neighbours: rank = node * ranksPerNode() + one of them. The world
+  /// where there is one node, or where they are not equal.
+  int ranksPerNode() const { return perNode; }
 
   /// To each rank its piece of `sent`, from each into its piece of `received`; as many bytes as
   /// that one sends. All ranks call it, in the same order among all calls; it returns when `sent`
@@ -69,9 +74,11 @@ public:
   virtual Status gather(const std::string &mine, std::vector<std::string> &all);
 
   StepNotes notes;
+  /// How the ranks lie on nodes, for people; empty where all are of one.
+  std::string nodes;
 
 private:
-  const int own, count;
+  const int own, count, perNode;
 };
 
 } // namespace trainrt

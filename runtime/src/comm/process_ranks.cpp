@@ -5,6 +5,7 @@
 #include "comm/process_ranks.h"
 #include "comm/control_plane.h"
 #include "comm/gloo_plugin.h"
+#include "format/byte_text.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -68,8 +69,8 @@ TrainrtGlooSink sinkOf(std::string &text) {
 /// a connection between ranks. One thread exchanges; any may abort.
 class ProcessRanks final : public Communicator {
 public:
-  ProcessRanks(const ProcessRank &which, std::unique_ptr<ControlPlane> control)
-      : Communicator(which.rank, which.world), control(std::move(control)),
+  ProcessRanks(const ProcessRank &which, int ranksPerNode, std::unique_ptr<ControlPlane> control)
+      : Communicator(which.rank, which.world, ranksPerNode), control(std::move(control)),
         vendorSums(which.vendorSums) {}
 
   ~ProcessRanks() override {
@@ -158,6 +159,25 @@ Status checkRank(int64_t rank, int64_t world) {
              : Status();
 }
 
+/// All ranks find the same nodes, or the same error.
+static Status meetNodes(ControlPlane &control, NodePlace own, int &ranksPerNode,
+                        std::string &told) {
+  own.host = hostName();
+  ByteWriter mine;
+  mine.fields(own.host, own.asked, own.local, own.localRank);
+  std::vector<std::string> texts;
+  TRAINRT_TRY(control.gather(mine.bytes, texts));
+  std::vector<NodePlace> places(texts.size());
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    ByteReader reader(texts[rank]);
+    NodePlace &place = places[rank];
+    reader.fields(place.host, place.asked, place.local, place.localRank);
+    if (!reader.isDone())
+      return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
+  }
+  return findNodes(places, ranksPerNode, told);
+}
+
 /// `ranks` is set where all are there. The listening socket is owned here from `join` on:
 /// behind an earlier error it is still the caller's.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
@@ -168,7 +188,11 @@ Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks)
   std::unique_ptr<ControlPlane> control;
   TRAINRT_TRY(ControlPlane::join(which.rank, which.world, at, Socket(which.listening), which.limits,
                                  control));
-  ranks = std::make_shared<ProcessRanks>(which, std::move(control));
+  int ranksPerNode = 0;
+  std::string told;
+  TRAINRT_TRY(meetNodes(*control, which.node, ranksPerNode, told));
+  ranks = std::make_shared<ProcessRanks>(which, ranksPerNode, std::move(control));
+  ranks->nodes = std::move(told);
   return {};
 }
 

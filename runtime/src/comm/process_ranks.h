@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "comm/coordinator.h"
+#include "comm/nodes.h"
 
 #include <memory>
 
@@ -19,13 +20,15 @@ struct ProcessRank {
   int listening = -1;
   RankLimits limits;
   bool vendorSums = false; ///< Communicator::wantsVendorSums
+  NodePlace node;          ///< its host is found here
 };
 
 /// InvalidArgument where there is no such rank.
 Status checkRank(int64_t rank, int64_t world);
 
 /// Waits for all ranks. RankLost where ranks do not come. Their `connect` loads the plugin:
-/// NotFound where it is not installed.
+/// NotFound where it is not installed. InvalidArgument, on all of them, where they cannot be of the
+/// nodes that they are asked to be of.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks);
 
 } // namespace trainrt

@@ -23,9 +23,9 @@ sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
 
-#: What the ranks tell each other: once, what they were started with; in a step two agreements, and three meetings of a checkpoint; and
-#: the halves of an exchange.
-STARTS = 1
+#: What the ranks tell each other: once, which nodes they are of and what they were started with; in a step two agreements, and three
+#: meetings of a checkpoint; and the halves of an exchange.
+STARTS = 2
 AGREES, HAS_GRADIENTS, BEGINS_SAVE, HAS_WRITTEN, HAS_SAVED, A_STEP = 1, 2, 3, 4, 5, 5
 EXCHANGES, SUMS, AN_EXCHANGE = 1, 2, 2
 SECONDS_OF_SILENCE = 5

@@ -51,6 +51,7 @@ RankPlace findPlace(const Options &options) {
     place.rank = found.rank;
     place.world = found.world;
     place.local = found.local_world;
+    place.localRank = found.local_rank;
     place.gpu = gpuOf(found.local_rank);
     place.source = launcher;
     place.coordinator = found.coordinator ? found.coordinator : "";
@@ -103,6 +104,9 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
   settings.coordinator = place.coordinator.c_str();
   settings.listening = place.listening;
   settings.vendor_sums = options.reduce == "nccl";
+  settings.ranks_per_node = int32_t(options.ranksPerNode);
+  settings.local_world = int32_t(place.local);
+  settings.local_rank = int32_t(place.localRank);
   settings.join_seconds = int32_t(options.joinTimeout);
   settings.exchange_seconds = int32_t(options.exchangeTimeout);
   ErrorSlot error;

@@ -21,6 +21,7 @@ struct RankPlace {
   int64_t rank = 0, world = 1;
   int64_t gpu = -1;        ///< as this process counts them; -1: as --device says
   int64_t local = 0;       ///< ranks of this machine; 0: not known
+  int64_t localRank = -1;  ///< among them; -1: not known
   std::string coordinator; ///< HOST:PORT
   std::string source;      ///< what says so: "torchrun"
   int listening = -1;      ///< a socket that is rank 0's already

@@ -49,7 +49,16 @@ public:
   int64_t devicePiece() const { return (deviceBlock() * width + 255) / 256 * 256; }
   /// Bytes for the others' pieces: they are all that does not lie where it belongs.
   int64_t deviceStaging() const { return adds ? devicePiece() * (world - 1) : 0; }
-  /// Bytes that a rank sends to others, and as many that it gets.
+  /// The block where ranks are of so many nodes, and two sums of a piece for each node need room,
+  /// too: `staging` is enough for all of it.
+  int64_t blockOfNodes(int64_t nodes) const {
+    if (nodes == 1)
+      return block;
+    const int64_t pieces = 2 * world + 1;
+    return std::min(block, std::max<int64_t>(1, block * pieces / (pieces + 2 * nodes)));
+  }
+  /// Bytes that a rank sends to others, and as many that it gets. With several nodes all ranks but
+  /// the last node's send as much as a part more for each sum.
   int64_t sent() const { return rounds * (world - 1) * part * width; }
 
 private:

@@ -19,12 +19,14 @@ static constexpr int mostRanks = 64;
 /// error there is no group, but there may be a `first`.
 Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOptions &options,
                          int world, std::unique_ptr<Session> &first,
-                         std::unique_ptr<RankGroup> &group) {
+                         std::unique_ptr<RankGroup> &group, int ranksPerNode) {
   if (world < 1 || world > mostRanks)
     return fail(Code::InvalidArgument, world, " ranks cannot be emulated: there may be 1 to ",
                 mostRanks);
+  if (ranksPerNode < 0 || (ranksPerNode && world % ranksPerNode))
+    return fail(Code::InvalidArgument, world, " ranks are no nodes of ", ranksPerNode, " each");
   std::unique_ptr<RankGroup> result(new RankGroup());
-  for (std::unique_ptr<Communicator> &rank : createThreadRanks(world))
+  for (std::unique_ptr<Communicator> &rank : createThreadRanks(world, ranksPerNode))
     result->ranks.push_back(std::move(rank));
   SessionOptions own = options;
   const unsigned threads = options.threads ? options.threads : availableCores();

@@ -2,7 +2,9 @@
 // Ranks that are threads: what they exchange, what they add up, and how they end together.
 
 #include "comm/collectives.h"
+#include "comm/nodes.h"
 #include "comm/thread_ranks.h"
+#include "format/memory/exchange_work.h"
 #include "session/ranks/agreement.h"
 
 #include <cmath>
@@ -15,9 +17,9 @@ using namespace trainrt;
 
 namespace {
 
-/// Runs `body` as each of `world` ranks.
-void runRanks(int world, const std::function<void(Communicator &)> &body) {
-  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
+/// Runs `body` as each of `world` ranks, of which so many are of a node.
+void runRanks(int world, const std::function<void(Communicator &)> &body, int ranksPerNode = 0) {
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world, ranksPerNode);
   std::vector<std::thread> threads;
   for (std::unique_ptr<Communicator> &rank : ranks)
     threads.emplace_back([&] { body(*rank); });
@@ -34,7 +36,8 @@ template <typename T> std::vector<T> numbers(int rank, size_t tensor, int64_t co
   return values;
 }
 
-template <typename T> void expectSums(int world, const std::vector<int64_t> &sizes, DType dtype) {
+template <typename T>
+void expectSums(int world, const std::vector<int64_t> &sizes, DType dtype, int ranksPerNode = 0) {
   std::vector<std::vector<T>> expected;
   for (size_t t = 0; t < sizes.size(); ++t) {
     expected.emplace_back(size_t(sizes[t]), T(0));
@@ -44,7 +47,7 @@ template <typename T> void expectSums(int world, const std::vector<int64_t> &siz
         expected[t][i] += values[i];
     }
   }
-  runRanks(world, [&](Communicator &ranks) {
+  auto add = [&](Communicator &ranks) {
     std::vector<std::vector<T>> values;
     std::vector<RankTensor> tensors;
     for (size_t t = 0; t < sizes.size(); ++t)
@@ -57,7 +60,12 @@ template <typename T> void expectSums(int world, const std::vector<int64_t> &siz
     for (size_t t = 0; t < sizes.size(); ++t)
       EXPECT_EQ(std::memcmp(values[t].data(), expected[t].data(), values[t].size() * sizeof(T)), 0)
           << "rank " << ranks.rank() << " of " << world << ", tensor " << t;
-  });
+    int64_t bytes = 0;
+    if (!sizes.empty())
+      bytes = ExchangeWork::ofSums(sizeof(T), sizes, world).staging();
+    EXPECT_LE(int64_t(staging.size()), std::max<int64_t>(bytes, 64 * world));
+  };
+  runRanks(world, add, ranksPerNode);
 }
 
 } // namespace
@@ -70,6 +78,55 @@ TEST(Ranks, AddUpInTheirOrder) {
   // More than a block, and no tensor at all.
   expectSums<float>(2, {300'000, 5, 900'001}, DType::F32);
   expectSums<float>(2, {}, DType::F32);
+}
+
+TEST(Ranks, AddUpFromNodeToNodeInTheirOrder) {
+  for (auto [world, each] : {std::pair(4, 2), {6, 3}, {6, 2}, {8, 2}, {3, 1}, {4, 4}}) {
+    expectSums<float>(world, {1, 7, 64, 0, 1001}, DType::F32, each);
+    expectSums<double>(world, {13, 2}, DType::F64, each);
+  }
+  // Blocks in more nodes than there are blocks, and the other way round.
+  expectSums<float>(4, {300'000, 5, 1'900'001}, DType::F32, 2);
+  expectSums<float>(8, {3'000}, DType::F32, 2);
+  expectSums<float>(4, {}, DType::F32, 2);
+}
+
+TEST(Ranks, NodesAreThoseOfLaunchersOrHosts) {
+  auto found = [](std::vector<NodePlace> ranks, std::string &told) {
+    int each = -1;
+    const Status status = findNodes(ranks, each, told);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return each;
+  };
+  std::string told;
+  EXPECT_EQ(found({{"a"}, {"a"}, {"a"}, {"a"}}, told), 4);
+  EXPECT_EQ(told, "");
+  EXPECT_EQ(found({{"a"}, {"a"}, {"b"}, {"b"}}, told), 2);
+  EXPECT_EQ(told, "2 of 2 ranks each; gradients are added up within a node, and go from node to "
+                  "node");
+  EXPECT_EQ(found({{"a"}, {"b"}, {"c"}}, told), 1);
+  EXPECT_EQ(told, "3 of 1 rank each");
+  // Uneven, dealt out in turn, one that comes again.
+  for (const char *hosts : {"aab", "abbb", "abab", "aabbaa", "aabbb"}) {
+    std::vector<NodePlace> ranks;
+    for (const char *host = hosts; *host; ++host)
+      ranks.push_back({std::string(1, *host)});
+    EXPECT_EQ(found(ranks, told), int(ranks.size())) << hosts;
+    EXPECT_NE(told.find("not of as many neighbouring ranks each"), std::string::npos) << told;
+  }
+  // Launchers know better than names, where what they say fits.
+  EXPECT_EQ(found({{"a", 0, 2, 0}, {"a", 0, 2, 1}, {"a", 0, 2, 0}, {"a", 0, 2, 1}}, told), 2);
+  EXPECT_EQ(found({{"a", 0, 2, 0}, {"a", 0, 2, 0}, {"a", 0, 2, 1}, {"a", 0, 2, 1}}, told), 4);
+  EXPECT_EQ(found({{"a", 0, 2, 0}, {"a", 0, 2, 1}, {"a", 0, 1, 0}}, told), 3);
+  // And a person better than both.
+  EXPECT_EQ(found({{"a", 1, 2, 0}, {"a", 1, 2, 1}}, told), 1);
+  int each = 0;
+  std::vector<NodePlace> ranks(4, NodePlace{"a", 3});
+  EXPECT_EQ(findNodes(ranks, each, told).message(), "4 ranks are no nodes of 3 each");
+  ranks[2].asked = 2;
+  EXPECT_EQ(findNodes(ranks, each, told).message(),
+            "the ranks of a run are of the same nodes, but rank 0 was told of nodes of 3 ranks and "
+            "rank 2 of 2");
 }
 
 TEST(Ranks, MinusZeroBecomesZero) {
