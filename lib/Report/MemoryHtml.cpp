@@ -107,10 +107,13 @@ private:
                                  {"step", time->seconds()}})
       out << "<tr><td>" << name << "</td><td class=\"n\">" << llvm::format("%.3f", seconds * 1e3)
           << "</td></tr>\n";
+    for (const ExchangeTime &exchange : time->waitedFor())
+      out << "<tr><td>not hidden: " << escape(describeExchange(exchange)) << "</td><td class=\"n\">"
+          << llvm::format("%.3f", exchange.waited * 1e3) << "</td></tr>\n";
     out << "</table>\n<p>" << formatBytes(int64_t(time->sent))
         << " from each rank to others; scaling efficiency "
-        << llvm::format("%.1f", time->efficiency() * 100) << " %; " << describeModel(report)
-        << "</p>\n";
+        << llvm::format("%.1f", time->efficiency() * 100) << " %; to one rank "
+        << describeScaling(predictScaling(report)) << "; " << describeModel(report) << "</p>\n";
   }
 
   /// Everything that is text is escaped here or by the caller.

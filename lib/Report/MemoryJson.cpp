@@ -62,6 +62,35 @@ json::Object describe(const FunctionMemory &function, const Sizes &sizes) {
   object["largest_buffers_at_peak"] = std::move(largest);
   return object;
 }
+
+json::Object describeTime(const MemoryReport &report, const StepTime &time) {
+  json::Array waited, scaling;
+  for (const ExchangeTime &exchange : time.waitedFor()) {
+    json::Array tensors;
+    for (const std::string &name : exchange.tensors)
+      tensors.push_back(json::fixUTF8(name));
+    waited.push_back(json::Object{{"function", exchange.function},
+                                  {"kind", exchange.kind},
+                                  {"tensors", std::move(tensors)},
+                                  {"seconds", exchange.seconds},
+                                  {"waited_seconds", exchange.waited},
+                                  {"sent_bytes", int64_t(exchange.sent)}});
+  }
+  for (const WeakScaling &entry : predictScaling(report))
+    scaling.push_back(json::Object{{"world", entry.world}, {"ratio", entry.ratio}});
+  return json::Object{{"world", report.world},
+                      {"computing_seconds", time.computing},
+                      {"exchange_seconds", time.exchanging},
+                      {"hidden_seconds", time.hidden},
+                      {"step_seconds", time.seconds()},
+                      {"sent_bytes", int64_t(time.sent)},
+                      {"exchanges", int64_t(time.exchanges.size())},
+                      {"not_hidden", std::move(waited)},
+                      {"scaling_efficiency", time.efficiency()},
+                      {"scaling", std::move(scaling)},
+                      {"link_bytes_per_second", report.link.bandwidth},
+                      {"link_latency_seconds", report.link.latency}};
+}
 } // namespace
 
 /// Keys are a promise to programs: they are only added.
@@ -83,16 +112,7 @@ void trainc::printMemoryJson(const MemoryReport &report, raw_ostream &out) {
   if (report.baseline)
     object["without_recompute"] = categories(report.baseline->step, report.baseline->sizes);
   if (std::optional<StepTime> time = estimateStepTime(report))
-    object["time"] = json::Object{{"world", report.world},
-                                  {"computing_seconds", time->computing},
-                                  {"exchange_seconds", time->exchanging},
-                                  {"hidden_seconds", time->hidden},
-                                  {"step_seconds", time->seconds()},
-                                  {"sent_bytes", int64_t(time->sent)},
-                                  {"exchanges", time->exchanges},
-                                  {"scaling_efficiency", time->efficiency()},
-                                  {"link_bytes_per_second", report.link.bandwidth},
-                                  {"link_latency_seconds", report.link.latency}};
+    object["time"] = describeTime(report, *time);
   json::Array functions;
   for (const FunctionMemory &function : report.step.functions)
     functions.push_back(describe(function, report.sizes));

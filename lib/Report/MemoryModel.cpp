@@ -167,10 +167,11 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
 // A step
 //===----------------------------------------------------------------------===//
 
-SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumulate) {
-  // One function does a step, or two share it.
+SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumulate, int64_t world) {
+  // One function does a step, or two share it: ranks add up gradients before they exchange them, be
+  // it of one micro-batch.
   SmallVector<StringRef> names;
-  if (module.lookupSymbol("step") && accumulate == 1)
+  if (module.lookupSymbol("step") && accumulate == 1 && world == 1)
     names = {"step"};
   else if (module.lookupSymbol("micro"))
     names = {"micro", "update"};
@@ -185,6 +186,9 @@ SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumula
       if (auto base = op.getAttrOfType<StringAttr>(kVariantOfAttr); base && base == name)
         all.push_back(SymbolTable::getSymbolName(&op).getValue());
   }
+  // A rank without a batch runs it in place of a micro-batch.
+  if (module.lookupSymbol("absent") && world > 1)
+    all.push_back("absent");
   return all;
 }
 
@@ -200,11 +204,8 @@ int64_t trainc::constantBytes(plan::FunctionOp function, const MemoryTraits &mem
 StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const Target &target,
                        int64_t accumulate, bool embedded, int64_t world)
     : target(&target) {
-  for (StringRef name : functionsOfStep(module, accumulate))
+  for (StringRef name : functionsOfStep(module, accumulate, world))
     functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
-  // A rank without a batch runs it in place of a micro-batch.
-  if (auto absent = module.lookupSymbol<plan::FunctionOp>("absent"); absent && world > 1)
-    functions.emplace_back(absent, interface.loss(), target);
   assert(!functions.empty() && "a package has one function at least");
   training = functions.front().name() != "eval";
 

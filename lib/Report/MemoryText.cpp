@@ -11,6 +11,7 @@ using namespace trainc::train;
 namespace {
 /// What fits on a screen.
 constexpr int kRows = 24, kBarWidth = 40, kBuffers = 10;
+constexpr size_t kExchanges = 6;
 /// For the formula at the peak, where a size has no number.
 constexpr int64_t kTypicalSize = 128;
 constexpr StringLiteral kPhases[] = {"forward", "backward", "update"};
@@ -82,13 +83,26 @@ private:
       return out << "  " << llvm::left_justify(name, 22) << llvm::format("%9.3f ms", seconds * 1e3);
     };
     duration("computation", time->computing) << "\n";
+    const size_t exchanges = time->exchanges.size();
     duration("exchange", time->exchanging)
-        << "  " << formatBytes(int64_t(time->sent)) << " from each rank to others, in "
-        << time->exchanges << (time->exchanges == 1 ? " exchange\n" : " exchanges\n");
+        << "  " << formatBytes(int64_t(time->sent)) << " from each rank to others, in " << exchanges
+        << (exchanges == 1 ? " exchange\n" : " exchanges\n");
     duration("hidden", time->hidden) << "  of the exchange, behind computation\n";
+    const std::vector<ExchangeTime> waited = time->waitedFor();
+    for (const ExchangeTime &exchange : ArrayRef(waited).take_front(kExchanges))
+      duration("not hidden", exchange.waited) << "  " << describeExchange(exchange) << "\n";
+    double rest = 0;
+    for (const ExchangeTime &exchange :
+         ArrayRef(waited).drop_front(std::min(kExchanges, waited.size())))
+      rest += exchange.waited;
+    if (waited.size() > kExchanges)
+      duration("not hidden", rest)
+          << "  " << waited.size() - kExchanges << " others (--report=FILE.json has all)\n";
     duration("step", time->seconds()) << "\n";
     out << "  " << llvm::left_justify("scaling efficiency", 22)
         << llvm::format("%9.1f %%\n", time->efficiency() * 100);
+    out << "  " << llvm::left_justify("to one rank", 22) << "  "
+        << describeScaling(predictScaling(report)) << "\n";
   }
 
   void line(StringRef name, std::optional<int64_t> bytes, StringRef formula) {

@@ -29,13 +29,19 @@ public:
   };
   /// Fails where a size has no value, or is too large for a number.
   mlir::FailureOr<Numbers> evaluate(const Sizes &sizes) const;
+  /// A command of several ranks.
+  struct Exchange {
+    mlir::Operation *command;
+    double seconds;
+    double sent;   ///< bytes that a rank sends to others
+    double waited; ///< of the seconds those that commands wait for it
+  };
   /// What it takes by the model of the target, one command behind the other, and exchanges beside
   /// them where the target's are.
   struct Seconds {
-    double computing = 0, exchanging = 0;
-    double sent = 0; ///< bytes that a rank sends to others
-    int64_t exchanges = 0;
-    double hidden = 0; ///< of `exchanging`, behind `computing`
+    double computing = 0;
+    std::vector<Exchange> exchanges; ///< in the order of the commands
+    double hidden = 0;               ///< of the exchanges, behind `computing`
     /// The exchanges are those of a step, whatever the number of its micro-batches.
     bool withLast = false;
   };
@@ -79,8 +85,10 @@ private:
 };
 
 /// Names of the functions that a training step runs, variants among them, or an evaluation where
-/// the module has no step. `accumulate`: micro-batches of a step.
-llvm::SmallVector<llvm::StringRef> functionsOfStep(mlir::ModuleOp module, int64_t accumulate);
+/// the module has no step. `accumulate`: micro-batches of a rank's step, of which there are
+/// `world`.
+llvm::SmallVector<llvm::StringRef> functionsOfStep(mlir::ModuleOp module, int64_t accumulate,
+                                                   int64_t world);
 /// What the function's constants take in memory of the device's own; 0 where it has none, and has
 /// them in its kernels.
 int64_t constantBytes(plan::FunctionOp function, const MemoryTraits &memory);

@@ -10,10 +10,8 @@ namespace trainc {
 struct MemoryReport {
   MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
                int64_t accumulate, int64_t world, bool embedded)
-      // Ranks add up gradients before they exchange them, be it of one micro-batch.
-      : step(module, interface, target, std::max<int64_t>(accumulate, world > 1 ? 2 : 1), embedded,
-             world),
-        sizes(module, interface), accumulate(accumulate), world(world), link(target.traits.link),
+      : step(module, interface, target, accumulate, embedded, world), sizes(module, interface),
+        accumulate(accumulate), world(world), link(target.traits.link),
         batch(interface.batchSymbol) {
     if (world > 1)
       sizes = sizes.with("world", world);

@@ -48,11 +48,17 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
                "print how much memory a step will need, by category and over time; "
                "and write it to FILE: .json for programs, .html as a page, else text")
       ->type_name("[=FILE]");
-  add("--link-rate", linkRate, "F",
-      "--report with --dim world=N: GB/s that a rank sends to others, while it gets as much "
-      "(default: measured figures of the target)")
+  add("--link-rate", linkRate, "RATE",
+      "--report with --dim world=N: what a rank sends to others in a second, while it gets as "
+      "much: "
+      "10Gbit, 300MB, 235GB, or a number of GB (default: the target's, which the report says)")
       ->needs("--report")
-      ->check(number(/*zero=*/false));
+      ->check([](const std::string &text) {
+        return parseLinkRate(text) ? ""
+                                   : "expected a rate above 0 such as 10Gbit, 300MB or 235GB (of a "
+                                     "second), got '" +
+                                         text + "'";
+      });
   add("--link-latency", linkLatency, "F",
       "--report with --dim world=N: microseconds until an exchange between ranks begins (default: "
       "the target's)")
@@ -72,9 +78,8 @@ void MemoryOptions::check() const {
 }
 
 void MemoryOptions::read() {
-  // GB are 10^9 bytes, as links are sold.
   if (has("--link-rate"))
-    options.linkBandwidth = linkRate * 1e9;
+    options.linkBandwidth = parseLinkRate(linkRate);
   if (has("--link-latency"))
     options.linkLatency = linkLatency * 1e-6;
   options.offload.enabled = has("--offload");

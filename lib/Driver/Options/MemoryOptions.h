@@ -16,7 +16,8 @@ public:
   void read();
 
 private:
-  double linkRate = 0, linkLatency = 0;
+  std::string linkRate;
+  double linkLatency = 0;
   std::string offloadLimit;
 };
 

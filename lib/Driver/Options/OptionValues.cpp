@@ -30,6 +30,21 @@ std::vector<double> trainc::parseNumbers(const std::string &option, const std::s
   return numbers;
 }
 
+std::optional<double> trainc::parseLinkRate(const std::string &text) {
+  // Links are sold in bits, and all of them in powers of ten.
+  static constexpr std::pair<llvm::StringLiteral, double> units[] = {
+      {"Gbit", 1e9 / 8}, {"Mbit", 1e6 / 8}, {"GB", 1e9}, {"MB", 1e6}};
+  llvm::StringRef number = text;
+  number.consume_back("/s");
+  double factor = 0, value = 0;
+  for (auto &[name, bytes] : units)
+    if (!factor && number.consume_back(name))
+      factor = bytes;
+  if (number.getAsDouble(value) || !std::isfinite(value) || value <= 0)
+    return std::nullopt;
+  return value * (factor ? factor : 1e9);
+}
+
 void trainc::checkRegex(const std::string &option, const std::string &pattern) {
   Regex regex;
   if (std::string problem = regex.compile(pattern); !problem.empty())

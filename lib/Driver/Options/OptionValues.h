@@ -10,6 +10,8 @@ namespace trainc {
 
 /// `count` comma-separated numbers.
 std::vector<double> parseNumbers(const std::string &option, const std::string &text, size_t count);
+/// Bytes a second of N (GB/s), NGB, NMB, NGbit or NMbit; nothing where it is none above 0.
+std::optional<double> parseLinkRate(const std::string &text);
 void checkRegex(const std::string &option, const std::string &pattern);
 /// Accepts finite numbers of at least 0; without `zero`, above 0.
 CLI::Validator number(bool zero);

@@ -20,6 +20,7 @@ TrialOptions trainc::trialOptions(const CompileOptions &options) {
   trial.schedule = options.schedule;
   trial.offload = options.offload;
   trial.accumulate = options.accumulate;
+  trial.world = options.world;
   trial.density = options.density;
   trial.embedWeights = options.embedWeights;
   return trial;
@@ -71,6 +72,7 @@ void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log 
   for (const auto &[name, size] : options.schedule.largestSizes)
     choose.largestSizes.push_back(name + "=" + std::to_string(size));
   choose.accumulate = options.accumulate;
+  choose.world = options.graph.distribution == Distribution::None ? 0 : options.world;
   choose.density = options.density;
   choose.embedWeights = options.embedWeights;
   choose.offload = options.offload.enabled;

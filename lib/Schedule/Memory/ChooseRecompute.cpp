@@ -57,6 +57,14 @@ private:
       return remark::RemarkOpts::name(name).category("choose-recompute").function("step");
     };
     Location loc = getOperation().getLoc();
+    if (world > 1)
+      remark::passed(loc, options("Ranks"))
+          << remark::add("the budget is for each of {0} ranks", int64_t(world));
+    else if (world == 1)
+      remark::missed(loc, options("Ranks"))
+          << remark::add("the budget is for one rank alone")
+          << remark::reason("it holds all that ranks share out, and exchanges nothing: --dim "
+                            "world=N says how many there will be");
     if (choice.fits && choice.batch)
       remark::passed(loc, options("Batch"))
           << remark::add("batch {0} has the best predicted rate", choice.batch);
@@ -93,6 +101,7 @@ private:
     options.offload.limit = offloadLimit;
     options.offload.rate = offloadRate;
     options.accumulate = accumulate;
+    options.world = std::max<int64_t>(1, world);
     options.density = density;
     options.embedWeights = embedWeights;
     return success();
@@ -135,8 +144,9 @@ private:
       return failure();
     if (!problem.empty()) {
       InFlightDiagnostic error = refuse(problem);
-      error.attachNote() << "a smaller batch (--dim), more micro-batches (--accumulate) or, on a "
-                            "GPU, --offload take less";
+      error.attachNote() << "a smaller batch (--dim), more micro-batches (--accumulate)"
+                         << (world ? ", more ranks (--dim world=N)" : "")
+                         << " or, on a GPU, --offload take less";
       return error;
     }
     // The copies of `offload` are planned for what has been chosen.

@@ -18,7 +18,8 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
 
     Fails with an error where nothing fits, which tells the least that a step can do with and what that consists of; where a size has no largest
     value; and where no function trains.
-    Remarks, of category `choose-recompute`: `Chosen`, `Batch`; `Declined` says of values why they are kept, of batches why another one is chosen.
+    Remarks, of category `choose-recompute`: `Chosen`, `Batch`, `Ranks` (whose budget it is); `Declined` says of values why they are kept, of batches why
+    another one is chosen.
 
     ```mlir
     // autodiff,attach-optimizer{kind=sgd},form-steps{micro=false},canonicalize,cse,choose-recompute{budget=0.7}
@@ -71,6 +72,7 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
     Option<"scheduleUpdates", "schedule-updates", "bool", "true", "a parameter is updated as soon as its gradient is there">,
     ListOption<"largestSizes", "largest-sizes", "std::string", "NAME=N of the sizes that --dim bounds">,
     Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches a step">,
+    Option<"world", "world", "int64_t", "0", "ranks of which one has the budget; 0: the package is for one process">,
     Option<"density", "density", "double", "1", "share of the elements that counts count">,
     Option<"embedWeights", "embed-weights", "bool", "false", "weights lie in the package">,
     Option<"offload", "offload", "bool", "false", "activations wait on the host (the pass offload)">,

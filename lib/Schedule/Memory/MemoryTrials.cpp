@@ -16,7 +16,7 @@ MemoryTrials::MemoryTrials(ModuleOp module, const PackageInterface &interface, T
                            codegen::KernelCodegen &codegen)
     : module(module), interface(interface), options(std::move(options)), codegen(codegen) {
   // Step, or micro-batch and update, and their variants: what a step runs.
-  for (StringRef name : functionsOfStep(module, this->options.accumulate))
+  for (StringRef name : functionsOfStep(module, this->options.accumulate, this->options.world))
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       originals.push_back(function);
 }
@@ -53,8 +53,9 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   planning.exchangesBeside = options.target->traits.exchangesBeside;
   if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
-  schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, *options.target,
-                                                 options.accumulate, options.embedWeights);
+  schedule.memory =
+      std::make_unique<StepMemory>(*schedule.module, interface, *options.target, options.accumulate,
+                                   options.embedWeights, options.world);
   if (config.empty()) {
     for (auto function : schedule.module->getOps<plan::FunctionOp>())
       if (llvm::none_of(originals, [&](func::FuncOp original) {
@@ -89,8 +90,9 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
   pm.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
   if (failed(pm.run(*moved.module)))
     return failure();
-  moved.memory = std::make_unique<StepMemory>(*moved.module, interface, *options.target,
-                                              options.accumulate, options.embedWeights);
+  moved.memory =
+      std::make_unique<StepMemory>(*moved.module, interface, *options.target, options.accumulate,
+                                   options.embedWeights, options.world);
   if (!config.empty())
     moved.memory->constants += otherConstants;
   return offloaded.emplace(key, std::move(moved)).first->second.memory.get();

@@ -6,6 +6,8 @@
 // RUN: %{step} --choose-recompute=budget=1GB %{remarks} --check-prefix=FITS
 // RUN: %{step} --choose-recompute=budget=0.7 %{remarks} --check-prefix=SOME
 // RUN: not %{step} --choose-recompute=budget=0.1 %{remarks} --check-prefix=NONE
+// RUN: %{step} --choose-recompute="budget=1GB world=1" %{remarks} --check-prefix=ALONE
+// RUN: not %{step} --choose-recompute="budget=0.1 world=2" %{remarks} --check-prefix=RANKS
 // RUN: %{step} --choose-recompute=budget=fit:400KB %{remarks} --check-prefix=BATCH
 
 // FITS-NOT: [Passed]
@@ -18,6 +20,11 @@
 // NONE-NOT: [Passed]
 // NONE: error: --memory-budget 0.1: the least that a step can do with is
 // NONE: note: a smaller batch (--dim), more micro-batches (--accumulate) or, on a GPU, --offload take less
+
+// With ranks the budget is for each of them.
+// ALONE: [Missed] Ranks {{.*}} Reason="it holds all that ranks share out, and exchanges nothing: --dim world=N says how many there will be", Remark="the budget is for one rank alone"
+// RANKS: note: a smaller batch (--dim), more micro-batches (--accumulate), more ranks (--dim world=N) or, on a GPU, --offload take less
+// RANKS: [Passed] Ranks {{.*}} Remark="the budget is for each of 2 ranks"
 
 // BATCH: [Passed] Batch {{.*}} Remark="batch 192 has the best predicted rate"
 // BATCH: [Passed] Chosen {{.*}} Remark="a step of 476.2 KiB is made one of 380.2 KiB: 2 values are rematerialized"

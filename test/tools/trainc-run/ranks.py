@@ -167,61 +167,6 @@ class Cases(Sharded):
         self.refused(["rank 1: ", "5000"], package, folder, *run, "--emulate-world", "2")
         expect((saved / "step-1").exists() and not (saved / "step-2").exists(), list(saved.iterdir()))
 
-    def case_memory_beforehand(self):
-        """What the report, and the plan of a run, say of a rank is what it holds: exchanges have their room."""
-        wide, adapters = self.wide.with_suffix(""), ["--lora", "r=4,alpha=8", "--quantize", "nf4"]
-        for model, data, sizes, how in (("vit", self.model_data("vit"), dict(batch=2), ["data"]),
-                                          ("mlp", self.model_data("mlp"), dict(batch=3), ["data"]),
-                                          (wide, self.rows, dict(batch=2), ["zero1"]), (wide, self.rows, dict(batch=2), ["zero3"]),
-                                          (self.frozen.with_suffix(""), self.rows, dict(batch=2), ["zero3", *adapters])):  # fmt: skip
-            for world in (1, 2, 3, 8) if how == ["data"] else (1, 3):
-                report = self.path(".json")
-                dims = [word for size in (sizes | {"world": world}).items() for word in ("--dim", "{}=1..{}".format(*size))]
-                package = self.trainc(model, "--distribute", *how, "--clip-norm", "1", *dims, f"--report={report}")
-                told = json.loads(report.read_text())
-                expect(told["time"]["world"] == world, told["time"])
-                events = self.log(
-                    package, data, "--batch-size", sizes["batch"], "--steps", 2, "--threads", 1, "--memory-stats",
-                    *(["--emulate-world", world] if world > 1 else [])
-                )  # fmt: skip
-                held = max(e["peak_bytes"] for e in events if "peak_bytes" in e)
-                expect(abs(told["peak_bytes"] - held) <= 0.02 * held, model, world, told["peak_bytes"], held)
-                never = self.path("")
-                flags = ["--batch-size", sizes["batch"], "--threads", "1", "--ranks", world, "--dry-run", "--save", never]
-                (plan,) = [e for e in self.log(package, data, *flags) if e["event"] == "memory"]
-                expect(abs(plan["total"] - held) <= 0.02 * held, model, world, plan, held)
-                expect(not never.exists(), never)
-
-    def case_time_beforehand(self):
-        """Bytes and seconds of an exchange grow with the number of ranks as its halves do, and no package is for one number alone."""
-        told, packages = {}, {}
-        for world in (1, 2, 8):
-            report = self.path(".json")
-            package = self.trainc("mlp", "--distribute", "data", "--dim", "batch=1..4", "--dim", f"world={world}", f"--report={report}", "--link-rate", "2", "--link-latency", "50")
-            told[world], packages[world] = json.loads(report.read_text())["time"], zipfile.ZipFile(package).read("program.fb")
-        expect(len(set(packages.values())) == 1, "packages differ")
-        expect(told[1]["exchange_seconds"] == 0 and told[1]["scaling_efficiency"] == 1 and told[1]["sent_bytes"] == 0, told[1])
-        for world in (2, 8):
-            time = told[world]
-            expect(abs(time["exchange_seconds"] - time["exchanges"] * 50e-6 - time["sent_bytes"] / 2e9) < 1e-12, time)
-            expect(abs(time["step_seconds"] - (time["computing_seconds"] + time["exchange_seconds"] - time["hidden_seconds"])) < 1e-12, time)
-            expect(time["hidden_seconds"] == 0, time)  # of one exchange behind all
-
-            expect(0 < time["scaling_efficiency"] < 1, time)
-        shares = told[8]["sent_bytes"] / told[2]["sent_bytes"]
-        expect(1.7 < shares < 1.8, shares, "is not 7/8 to 1/2")
-        # Gradients of several weights of 2 MB leave one after the other.
-        wide_model.write(large := self.path(".onnx"), widths=(720, 720, 720, 720))
-        for how in ("data", "zero2"):
-            self.trainc(large.with_suffix(""), "--distribute", how, "--dim", "batch=512", "--dim", "world=2", f"--report={report}")
-            time = json.loads(report.read_text())["time"]
-            expect(time["exchanges"] > 2 and 0 < time["hidden_seconds"] < time["exchange_seconds"], how, time)
-        text = subprocess.run(
-            [self.arguments.trainc, self.arguments.models / "mlp.onnx", "--distribute", "data", "--dim", "batch=1..4", "--dim", "world=2", "--report", "--stop-after", "codegen"],
-            capture_output=True, text=True,
-        ).stdout  # fmt: skip
-        expect("time of a step of 2 ranks, by the model of the CPU: " in text and "scaling efficiency" in text, text)
-
     def case_profile(self):
         """A row for each exchange, with what it sends, and one for waiting."""
         package, report = self.trainc("gpt2", "--distribute", "data"), self.path(".json")

@@ -4,6 +4,7 @@
 #ifndef TRAINC_SCHEDULE_MEMORY_MEMORYTRIALS_H
 #define TRAINC_SCHEDULE_MEMORY_MEMORYTRIALS_H
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "trainc/Codegen/Codegen.h"
 #include "trainc/Report/MemoryModel.h"
@@ -24,8 +25,11 @@ public:
   llvm::ArrayRef<mlir::func::FuncOp> functions() const { return originals; }
   /// That with the loss.
   mlir::func::FuncOp step() const { return originals.front(); }
-  /// Largest sizes, and counts as the options say.
-  Sizes sizes() const { return Sizes(module, interface).counted(options.density); }
+  /// Largest sizes, and counts and ranks as the options say.
+  Sizes sizes() const {
+    const Sizes largest = Sizes(module, interface).counted(options.density);
+    return options.world > 1 ? largest.with(train::kWorldSymbol, options.world) : largest;
+  }
 
   /// What the step holds with `config` ("": nothing is computed again). Fails with a diagnostic.
   mlir::FailureOr<const StepMemory *> make(const std::string &config);

@@ -12,8 +12,8 @@ struct TrialOptions {
   Precision precision = Precision::Graph;
   ScheduleOptions schedule;
   OffloadOptions offload;
-  /// Micro-batches a step.
-  int64_t accumulate = 1;
+  /// Micro-batches a step of a rank, of which there are `world`.
+  int64_t accumulate = 1, world = 1;
   /// Share of the elements that counts count.
   double density = 1;
   bool embedWeights = false;
