@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A C++ host, built as C++17 and as C++20: the wrapper's handles, tensors, callbacks and exceptions
 // on DIR/m.tpk.
+#include "trainrt/ranks.hpp"
 #include "trainrt/trainrt.hpp"
 
 #include <array>
@@ -218,6 +219,34 @@ void samples(const trainrt::Package &package) {
          [&] { package.rowLengths({}, 0); });
 }
 
+/// What a rank alone exchanges with itself.
+int exchange(void *, const void *const *sent, const int64_t *bytes, void *const *received,
+             const int64_t *) {
+  if (bytes[0])
+    std::memcpy(received[0], sent[0], size_t(bytes[0]));
+  return 0;
+}
+
+void ranks() {
+  trainrt::Ranks alone;
+  check(alone.world() == 1 && alone.rank() == 0 && alone.launcher().empty(), "nobody's rank");
+  check(!alone.get() && !alone.options().c.ranks && alone.localRank() == -1, "no connection");
+  check(alone.gather("mine") == std::vector<std::string>{"mine"}, "gather alone");
+  throws(TRAINRT_INVALID_ARGUMENT, "rank 2 is none of 2", "rank",
+         [] { trainrt::Ranks wrong(2, 2, "127.0.0.1:1"); });
+  trainrt_communicator communicator = trainrt_communicator_default();
+  throws(TRAINRT_INVALID_ARGUMENT, "communicator->exchange", "nothing to exchange by",
+         [&] { trainrt::Ranks wrong(communicator); });
+  communicator.exchange = exchange;
+  trainrt::Ranks connected(communicator);
+  check(connected.options().c.ranks == connected.get() && connected.get(), "options");
+  check(connected.gather("all") == std::vector<std::string>{"all"}, "gather");
+  connected.setCount(3);
+  check(connected.count() == -1, "no step has been made");
+  connected = trainrt::Ranks();
+  check(!connected.get(), "moved");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -235,6 +264,7 @@ int main(int argc, char **argv) {
     exports(package, argv[1]);
     loops(package);
     samples(package);
+    ranks();
   } catch (const std::exception &exception) {
     std::printf("unexpected: %s\n", exception.what());
     return 1;

@@ -16,17 +16,38 @@ import trainc
 import trainrt
 from record import Record
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools/trainc-run/Inputs"))
+import wide_model  # noqa: E402
+
 FOLDER, MODELS = map(pathlib.Path, sys.argv[1:3])
 DATA = dict(np.load(MODELS / "mlp.npz"))
 BATCHES = [{name: array[i : i + 3] for name, array in DATA.items()} for i in range(0, 24, 3)]
 
 
-def trained(session, callbacks=(), **options):
+ROWS = wide_model.rows(24)
+WIDE = [{name: array[i : i + 3] for name, array in ROWS.items()} for i in range(0, 24, 3)]
+
+
+def trained(session, callbacks=(), all=BATCHES, **options):
     """The losses of steps and evaluations of two epochs, the second one of seven batches."""
     record = Record()
-    for batches in BATCHES, BATCHES[:7]:
-        trainc.train(session, batches, eval=BATCHES[:5], callbacks=[record, *callbacks], **options)
+    for batches in all, all[:7]:
+        trainc.train(session, batches, eval=all[:5], callbacks=[record, *callbacks], **options)
     return record.losses, record.evals
+
+
+def wide(how, **options):
+    """A session of the model whose weights are large enough to be shared out."""
+    return trainc.compile(
+        FOLDER / "wide.onnx", optimizer="adamw", lr=0.01, distribute=how, seed=3, threads=1, target="cpu:x86-64-v3", **options
+    )
+
+
+def refusal(run):
+    try:
+        run()
+    except trainrt.Error as error:
+        return f"{type(error).__name__}: {error}"
 
 
 class Rank:
@@ -52,6 +73,41 @@ class Rank:
             except trainrt.errors.BadData as error:
                 told.append(str(error))
         return told, self.session.steps, float(self.session.step([] if self.ranks.rank else BATCHES[0]))
+
+
+class Sharing:
+    """Ranks that hold parts of a model, each compiled by itself."""
+
+    def __init__(self):
+        self.ranks = trainrt.Ranks(join_timeout=30)
+
+    def shares(self):
+        told = {}
+        for how in ("zero1", "zero2", "zero3"):
+            with wide(how, ranks=self.ranks) as session:
+                told[how] = trained(session, [trainc.Checkpoints(FOLDER / how)], WIDE)
+                loaded = session.load(FOLDER / how)
+                told[how] += loaded["epoch"], trainc.evaluate(session, WIDE[:3])
+        return told
+
+    def refuses(self):
+        with wide("zero3", ranks=self.ranks) as session:
+            session.parameters["w1"] = np.ones(session.package.parameters["w1"].shape, np.float32)
+            loss = float(session.step(WIDE[self.ranks.rank]))
+            return loss, [
+                refusal(run) for run in (
+                    lambda: session.parameters["w1"].numpy(), session.state_dict, lambda: session.optimizer_state["w1/exp_avg"].numpy(),
+                    lambda: session.save_parameters(FOLDER / "never.safetensors"), lambda: session.export_onnx(FOLDER / "never.onnx"),
+                    lambda: session.gradients(WIDE[0]), lambda: session.grads["w1"].numpy(),
+                )
+            ]  # fmt: skip
+
+    def adapts(self):
+        with wide("zero3", ranks=self.ranks, lora={"r": 4, "alpha": 8}) as session:
+            losses = trained(session, [trainc.Checkpoints(FOLDER / "adapted")], WIDE)
+            if self.ranks.rank == 0:  # adapters are small, and whole
+                session.save_adapter(FOLDER / "adapter", base_name="wide")
+            return losses, refusal(lambda: session.save_merged(FOLDER / "never.safetensors"))
 
 
 class Ranks(unittest.TestCase):
@@ -94,6 +150,61 @@ class Ranks(unittest.TestCase):
         self.assertIn("rank 1: input '", first[0][1])
         self.assertEqual(first[1], 0)
 
+    def same(self, one, other):
+        """All values of two sessions."""
+        for name in one.parameters:
+            self.assertEqual(one.parameters[name].numpy().tobytes(), other.parameters[name].numpy().tobytes(), name)
+        for name in one.optimizer_state:
+            self.assertEqual(one.optimizer_state[name].numpy().tobytes(), other.optimizer_state[name].numpy().tobytes(), name)
+
+    def test_parts_of_a_model(self):
+        wide_model.write(FOLDER / "wide.onnx")
+        first, second = self.start("shares")
+        self.assertEqual(first, second)
+        for how in ("zero1", "zero2", "zero3"):
+            one = wide(how)
+            self.assertEqual(list(trained(one, all=WIDE, accumulate=2)), first[how][:2], how)
+            # One process has all of what each rank had a part of.
+            loaded = wide(how, weights="none")
+            self.assertEqual(loaded.load(FOLDER / how)["epoch"], first[how][2])
+            self.same(one, loaded)
+            self.assertEqual(trainc.evaluate(loaded, WIDE[:3]), first[how][3])
+        loaded.export_onnx(FOLDER / "trained.onnx")
+        loaded.save_parameters(FOLDER / "trained.safetensors")
+        again = wide("zero3", weights=FOLDER / "trained.safetensors")
+        self.assertEqual(again.parameters["w1"].numpy().tobytes(), one.parameters["w1"].numpy().tobytes())
+
+    def test_what_a_part_cannot_give(self):
+        wide_model.write(FOLDER / "wide.onnx")
+        first, second = self.start("refuses")
+        self.assertEqual(first, second)
+        one = wide("zero3")
+        one.parameters["w1"] = np.ones(one.package.parameters["w1"].shape, np.float32)
+        loss, (parameter, values, state, saved, exported, gradients, gradient) = first
+        self.assertEqual(loss, float(one.step(WIDE[:2])))
+        for error, name in (parameter, "w1"), (values, "w0"), (saved, "w0"), (exported, "w0"):
+            self.assertEqual(error, f"Unsupported: parameter '{name}': each rank holds a part of it; a checkpoint has all, which one process reads")
+        self.assertEqual(state, "Unsupported: state 'w1/exp_avg': each rank holds a part of it; a checkpoint has all")
+        self.assertEqual(gradients, "Unsupported: gradients without an update are for one rank: ranks exchange theirs within the update")
+        self.assertEqual(gradient, "Unsupported: the gradient of 'w1': each rank holds a part of it")
+
+    def test_adapters_of_a_model_in_parts(self):
+        wide_model.write(FOLDER / "wide.onnx")
+        first, second = self.start("adapts")
+        self.assertEqual(first, second)
+        one = wide("zero3", lora={"r": 4, "alpha": 8})
+        self.assertEqual(list(trained(one, all=WIDE, accumulate=2)), first[0])
+        self.assertIn("each rank holds a part of it; a checkpoint has all, which one process reads", first[1])
+        loaded = wide("zero3", lora={"r": 4, "alpha": 8})
+        loaded.load(FOLDER / "adapted")
+        self.same(one, loaded)
+        other = wide("zero3", lora={"r": 4, "alpha": 8})
+        other.load_adapter(FOLDER / "adapter")
+        merged = [FOLDER / f"merged-{name}.safetensors" for name in ("one", "loaded", "adapter")]
+        for session, path in zip((one, loaded, other), merged):
+            session.save_merged(path)
+        self.assertEqual(len({path.read_bytes() for path in merged}), 1)
+
     def test_one_alone(self):
         with trainrt.Ranks() as ranks:
             self.assertEqual((ranks.rank, ranks.world, ranks.local_rank, ranks.launcher), (0, 1, 0, None))
@@ -112,6 +223,7 @@ class Ranks(unittest.TestCase):
 
 if __name__ == "__main__":
     if len(sys.argv) > 3:
-        print(json.dumps(getattr(Rank(), sys.argv[4])()))
+        rank = Sharing if hasattr(Sharing, sys.argv[4]) else Rank
+        print(json.dumps(getattr(rank(), sys.argv[4])()))
     else:
         unittest.main(argv=sys.argv[:1])

@@ -260,12 +260,20 @@ def evaluate(session, batches):
 
 
 def _scores(session, batches, rank, world):
-    """(loss, weight, rows) of each batch of this rank's share: every `world`th."""
+    """(loss, weight, rows) of each batch of this rank's share: every `world`th.
+
+    With "zero3" all ranks evaluate at once: one without a further batch does the first one again.
+    """
     name = session.package.loss_weight if session.package.loss_is_mean else None
-    for number, batch in enumerate(batches):
+    number, first = 0, None
+    for batch in batches:
+        first = batch if first is None else first
         if number % world == rank:
             loss = session.eval(batch)
             yield loss, float(_rows(batch) if name is None else session.outputs[name].numpy()), _rows(batch)
+        number += 1
+    if session.package.distribute == "zero3" and 0 < number % world <= rank:
+        session.eval(first)
 
 
 def _shared_scores(session, batches, ranks):

@@ -115,6 +115,7 @@ class Package(capi.Owner):
             None if math.isnan(value) else value for value in (info.lr, info.weight_decay, info.clip_norm)
         )
         self.accumulate = info.accumulate
+        self.distribute = text(info.distribute)
         self.loss_weight, self.loss_is_mean = text(info.loss_weight), bool(info.loss_is_mean)
         self.symbols = [self._symbol(i) for i in range(library.package_symbol_count(handle))]
         self.inputs, self.outputs, self.parameters, self.state = (

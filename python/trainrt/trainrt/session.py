@@ -119,7 +119,8 @@ class Session(Files):
     or an object with `cuda_stream`) that all work is put on. inference: only `eval` and `predict`.
     variants: batches may be run by functions that are quicker for such as they are. any_model: `load` takes
     checkpoints of other models with the same names and shapes. ranks: `Ranks` of which this session is one; a package
-    that was compiled with distribute="data". Steps are then those of all ranks together, each with its own batches.
+    that was compiled with distribute=. Steps are then those of all ranks together, each with its own batches; with "zero3" so are
+    `eval` and `predict`, and a large parameter is Unsupported to read: a session without ranks that loads a checkpoint has it.
 
     One thread at a time; others get `InvalidArgument`. While the library works the interpreter is free. One process:
     a child that was forked cannot use it.

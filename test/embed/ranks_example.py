@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C++ program of docs/embedding.md for several ranks, alone and as two processes that share a model (zero3).
+
+  ranks_example.py --build BUILD --source SOURCE SCRATCH
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+from embed import cached, call
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools/trainc-run/Inputs"))
+import wide_model  # noqa: E402
+
+
+def ranks(program, folders):
+    """(exit code, standard output, standard error) of a process in each folder, as torchrun starts them."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(found.getsockname()[1])}
+    started = [
+        subprocess.Popen(program, cwd=folder, env=os.environ | place | {"RANK": str(rank)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank, folder in enumerate(folders)
+    ]
+    said = [process.communicate(timeout=100) for process in started]
+    return [(process.returncode, *texts) for process, texts in zip(started, said)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("scratch", type=pathlib.Path)
+    arguments = parser.parse_args()
+    scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
+    (code,) = re.findall(r"```cpp\n(.*?)```", (source / "docs/embedding.md").read_text(), re.S)
+    (scratch / "app.cpp").write_text(code)
+    call(cached(build, "CMAKE_CXX_COMPILER"), "-std=c++17", "-Wall", "-Wextra", "-Werror", scratch / "app.cpp", "-o", scratch / "app",
+         "-I", source / "runtime/include", "-L", build / "lib", "-ltrainrt", f"-Wl,-rpath,{build / 'lib'}")  # fmt: skip
+    wide_model.write(scratch / "model.onnx")
+    compiling = [build / "bin" / "trainc", scratch / "model.onnx", "--target", "cpu:x86-64-v3", "--optimizer", "adamw", "-o"]
+    for folder, more in (("one", ["--distribute", "zero3"]), ("other", ["--distribute", "zero3", "--lr", "0.5"])):
+        (scratch / folder).mkdir()
+        call(*compiling, scratch / folder / "model.tpk", *more)
+    one, other = scratch / "one", scratch / "other"
+
+    alone = call(scratch / "app", cwd=one)
+    if re.findall(r"step (\d) of (\d): ", alone) != [("1", "1"), ("2", "1"), ("3", "1")]:
+        sys.exit(f"alone it says\n{alone}")
+    (one / "checkpoints").rename(scratch / "alone")
+    first, second = ranks([scratch / "app"], [one, one])
+    if first[0] or second[0] or second[1] or re.findall(r"step (\d) of (\d): ", first[1]) != [("1", "2"), ("2", "2"), ("3", "2")]:
+        sys.exit(f"two ranks say\n{first}\n{second}")
+    # One process has from their checkpoint what each has a part of.
+    call(build / "bin" / "trainc-run", one / "model.tpk", "--resume", one / "checkpoints", "--export", scratch / "trained.onnx", "--threads", "1")
+
+    # What ends one of them ends the other.
+    first, second = ranks([scratch / "app"], [one, other])
+    for code, _, error in (first, second):
+        if code != 1 or "the ranks of a run make the same steps" not in error:
+            sys.exit(f"ranks with packages that differ say\n{first}\n{second}")
+
+
+if __name__ == "__main__":
+    main()
