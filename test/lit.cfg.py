@@ -50,6 +50,9 @@ if ptxas:
 # Ranks in several processes; where there is no Gloo, no plugin was built.
 if os.path.exists(os.path.join(config.build_dir, "lib", "libtrainrt-gloo.so")):
     config.available_features.add("gloo")
+# Open MPI's; others set other variables.
+if shutil.which("mpirun") and shutil.which("ompi_info"):
+    config.available_features.add("mpirun")
 
 e2e = os.path.join(config.test_source_root, "e2e")
 run_e2e = f"{python} {e2e}/run_e2e.py --trainc {binaries}/trainc --trainc-run {binaries}/trainc-run"

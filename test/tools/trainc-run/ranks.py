@@ -452,37 +452,6 @@ class ProcessCases(Processes):
         rest = self.losses(package, data, *run, "--ranks", "4", "--resume", saved / "step-2")
         expect(len(rest) == 2 and rest != whole[2:], rest, whole)
 
-    def case_launchers(self):
-        package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
-        run = ["--batch-size", "2", "--steps", "2"]
-        port = str(self.port())
-        ways = (
-            ("torchrun", lambda r: dict(RANK=r, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)),
-            ("mpirun (Open MPI)", lambda r: dict(OMPI_COMM_WORLD_RANK=r, OMPI_COMM_WORLD_SIZE="2",
-                                                 OMPI_COMM_WORLD_LOCAL_SIZE="2", PMIX_NAMESPACE=f"job{port}")),
-            ("srun (Slurm)", lambda r: dict(SLURM_PROCID=r, SLURM_STEP_NUM_TASKS="2", SLURM_STEP_NODELIST="localhost",
-                                            SLURM_JOB_ID=port, SLURM_STEP_ID="0")),
-        )  # fmt: skip
-        for name, variables in ways:
-            ranks = [self.start(package, data, *run, **variables(str(rank))) for rank in (1, 0)]
-            ends = [self.ended(rank) for rank in ranks]
-            expect([code for code, _ in ends] == [0, 0], name, ends)
-            expect(f"2, by {name}; rank 0 is at " in ends[1][1] and not ends[0][1], name, ends)
-        # torchrun within a step of Slurm, whose variables are there, too; and a batch script outside of any step.
-        slurm = dict(SLURM_PROCID="0", SLURM_NTASKS="8", SLURM_JOB_ID=port)
-        port = str(self.port())
-        inner = [slurm | dict(SLURM_STEP_NUM_TASKS="1") | ways[0][1](str(rank)) for rank in (0, 1)]
-        inner = [self.start(package, data, *run, LOCAL_WORLD_SIZE="2", **variables) for variables in inner]
-        ends = [self.ended(rank) for rank in inner]
-        expect([code for code, _ in ends] == [0, 0] and "2, by torchrun" in ends[0][1], ends)
-        expect(f"threads      {max(1, len(os.sched_getaffinity(0)) // 2)}\n" in ends[0][1], ends)
-        code, err = self.ended(self.start(package, data, *run, **slurm))
-        expect(code == 0 and "ranks  " not in err, code, err)
-        at = f"127.0.0.1:{self.port()}"
-        ranks = [self.start(package, data, *run, "--coordinator", at, "--world", "2", "--rank", str(r)) for r in (0, 1)]
-        ends = [self.ended(rank) for rank in ranks]
-        expect([code for code, _ in ends] == [0, 0] and "by the command line" in ends[0][1], ends)
-
     def case_a_rank_that_dies(self):
         package, data, run = self.slow()
         for victim in (0, 1):
