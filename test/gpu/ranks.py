@@ -41,7 +41,7 @@ SHARDED = {
     "bf16": ("gpt2", 2100, ("--precision", "bf16", "--clip-norm", "1")),
     "dropout": ("gpt2-dropout", 2100, ("--precision", "bf16", "--clip-norm", "0.5")),
     "int8-state": ("gpt2", 2100, ("--precision", "bf16", "--optimizer-state", "int8", "--clip-norm", "1")),
-    "lora-nf4": ("gpt2", 4200, ("--lora", "r=64,alpha=8", "--quantize", "nf4", "--precision", "bf16")),
+    "lora-nf4": ("gpt2", 4200, ("--lora", "r=16,alpha=8", "--quantize", "nf4", "--precision", "bf16")),
 }  # fmt: skip
 MODES = "zero1", "zero2", "zero3"
 #: Package: (data, rows)
