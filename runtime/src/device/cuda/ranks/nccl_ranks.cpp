@@ -21,7 +21,7 @@ namespace trainrt::cuda {
 namespace {
 
 constexpr int firstVersion = 21800;
-/// Multiprocessors that NCCL may take from the computation beside it: each moves 20 GB/s or so. The
+/// Multiprocessors that NCCL may take from the computation beside it: one in eight of an H100's. The
 /// environment's NCCL_MAX_CTAS counts more.
 constexpr int mostCTAs = 16;
 /// How long a communicator may take to end in order.
