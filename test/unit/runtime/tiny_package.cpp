@@ -477,14 +477,15 @@ static uint32_t addConstant(fb::ProgramT &program, int64_t value) {
   return uint32_t(program.exprs.size() - 1);
 }
 
-/// Of a buffer with three elements.
-static std::unique_ptr<fb::CommandT> makeSum(fb::ProgramT &program, uint32_t buffer) {
+/// Of a buffer with three elements, or of none of them.
+static std::unique_ptr<fb::CommandT> makeSum(fb::ProgramT &program, uint32_t buffer,
+                                             int64_t elements = 3) {
   auto command = std::make_unique<fb::CommandT>();
   fb::CollectiveT body;
   body.dtype = fb::DType::f32;
   command->op.Set(std::move(body));
   command->operands.push_back({buffer, addConstant(program, 0), fb::Access::update});
-  command->sizes = {addConstant(program, 3)};
+  command->sizes = {addConstant(program, elements)};
   return command;
 }
 
@@ -517,13 +518,17 @@ TinyOptions overlappingTiny() {
         absent->buffers.push_back(std::make_unique<fb::BufferT>(*function->buffers[buffer]));
       auto scratch = std::make_unique<fb::BufferT>();
       scratch->bytes = bytes;
-      scratch->first = scratch->last = 4;
+      scratch->first = 5;
+      scratch->last = 7;
       scratch->dtype = int8_t(fb::DType::f32);
       function->buffers.push_back(std::move(scratch));
+      const auto other = uint32_t(function->buffers.size()) - 1;
       function->commands.push_back(makeSum(program, gradient));
-      function->commands.push_back(copy(zeros, uint32_t(function->buffers.size()) - 1));
+      function->commands.push_back(makeSum(program, gradient, 0)); // has no work
+      function->commands.push_back(copy(zeros, other));
       // The update has the sum for a momentum, if it is not read too early.
       function->commands.push_back(copy(gradient, expAvg));
+      function->commands.push_back(copy(gradient, other)); // has waited
     }
     absent->commands.push_back(makeSum(program, 0));
     absent->commands.push_back(copy(0, 1));

@@ -537,7 +537,7 @@ TEST_F(CudaRanks, TellHowLongCommandsWaitForAnExchange) {
     ASSERT_TRUE(rank.status.ok()) << rank.status.message();
     EXPECT_EQ(rank.values, expected);
   }
-  EXPECT_EQ(told.size(), 2 * 6u);
+  EXPECT_EQ(told.size(), 2 * 7u);
   // Nothing but a copy is beside it, which takes no time here.
   for (const CommandRecord &record : told)
     if (record.name == "all_reduce f32 of 1 tensor") {
