@@ -497,8 +497,8 @@ TinyOptions distributedTiny() {
   });
 }
 
-TinyOptions overlappingTiny() {
-  return distributed([](fb::ProgramT &program) {
+TinyOptions overlappingTiny(bool needed) {
+  return distributed([needed](fb::ProgramT &program) {
     auto absent = std::make_unique<fb::FunctionT>();
     absent->name = "absent";
     const uint32_t bytes = addConstant(program, 12);
@@ -519,19 +519,22 @@ TinyOptions overlappingTiny() {
       auto scratch = std::make_unique<fb::BufferT>();
       scratch->bytes = bytes;
       scratch->first = 5;
-      scratch->last = 7;
+      scratch->last = needed ? 7 : 5;
       scratch->dtype = int8_t(fb::DType::f32);
       function->buffers.push_back(std::move(scratch));
       const auto other = uint32_t(function->buffers.size()) - 1;
       function->commands.push_back(makeSum(program, gradient));
       function->commands.push_back(makeSum(program, gradient, 0)); // has no work
       function->commands.push_back(copy(zeros, other));
+      if (!needed)
+        continue;
       // The update has the sum for a momentum, if it is not read too early.
       function->commands.push_back(copy(gradient, expAvg));
       function->commands.push_back(copy(gradient, other)); // has waited
     }
     absent->commands.push_back(makeSum(program, 0));
-    absent->commands.push_back(copy(0, 1));
+    if (needed)
+      absent->commands.push_back(copy(0, 1));
     program.functions.push_back(std::move(absent));
   });
 }

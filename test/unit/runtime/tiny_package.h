@@ -79,8 +79,8 @@ struct TinyOptions {
 /// The tiny package for several ranks: its update begins with the exchange of its gradient.
 TinyOptions distributedTiny();
 /// The same, but the exchange is in `micro` (and in `absent`), where one command beside it and two
-/// that need it follow.
-TinyOptions overlappingTiny();
+/// that need it follow; without `needed` the update alone needs it.
+TinyOptions overlappingTiny(bool needed = true);
 
 /// A folder that is removed at the end of the test.
 class TemporaryFolder {

@@ -436,25 +436,27 @@ TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
 }
 
 TEST_F(CudaRanks, ExchangeBesideOtherCommands) {
-  open(overlappingTiny());
-  const Bytes expected = alone(firstBatches(2), 3);
-  int captures[2] = {};
-  for (bool isInline : {false, true}) {
-    setenv("TRAINRT_EXCHANGE", isInline ? "inline" : "", 1);
-    fake->captures = 0;
-    SessionOptions options;
-    for (bool synchronous : {false, true}) {
-      options.synchronous = synchronous;
-      for (const Rank &rank : run(2, stepping(3), false, options)) {
-        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
-        EXPECT_EQ(rank.values, expected);
+  for (bool needed : {true, false}) {
+    open(overlappingTiny(needed));
+    const Bytes expected = alone(firstBatches(2), 3);
+    int captures[2] = {};
+    for (bool isInline : {false, true}) {
+      setenv("TRAINRT_EXCHANGE", isInline ? "inline" : "", 1);
+      fake->captures = 0;
+      SessionOptions options;
+      for (bool synchronous : {false, true}) {
+        options.synchronous = synchronous;
+        for (const Rank &rank : run(2, stepping(3), false, options)) {
+          ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+          EXPECT_EQ(rank.values, expected);
+        }
       }
+      captures[isInline] = fake->captures;
+      EXPECT_EQ(nccl->mostCTAs, isInline ? INT_MIN : 16);
     }
-    captures[isInline] = fake->captures;
-    EXPECT_EQ(nccl->mostCTAs, isInline ? INT_MIN : 16);
+    // `micro` is cut where a command waits, too: of each rank, for two turns.
+    EXPECT_EQ(captures[0], captures[1] + (needed ? 2 * 2 : 0));
   }
-  // `micro` is cut where a command waits, too: of each rank, for two turns.
-  EXPECT_EQ(captures[0], captures[1] + 2 * 2);
   EXPECT_EQ(nccl->aborted, 0);
 }
 
