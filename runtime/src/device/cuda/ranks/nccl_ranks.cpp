@@ -21,8 +21,8 @@ namespace trainrt::cuda {
 namespace {
 
 constexpr int firstVersion = 21800;
-/// Multiprocessors that NCCL may take from the computation beside it: one in eight of an H100's. The
-/// environment's NCCL_MAX_CTAS counts more.
+/// Multiprocessors that NCCL may take from the computation beside it: one in eight of an H100's.
+/// The environment's NCCL_MAX_CTAS counts more.
 constexpr int mostCTAs = 16;
 /// How long a communicator may take to end in order.
 constexpr auto endLimit = std::chrono::seconds(5);
