@@ -356,6 +356,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
                                             unsigned long long) {
+  std::lock_guard memoryLock(memoryMutex);
   std::lock_guard lock(driverMutex);
   if (state.failingGraph && --state.failingGraph == 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -402,6 +403,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph graph) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  std::lock_guard memoryLock(memoryMutex);
   std::lock_guard lock(driverMutex);
   --state.liveGraphs;
   state.allocated -= graphs[executable];
