@@ -374,9 +374,10 @@ class Runs:
                   f"with --accumulate 4 {more[0]:.2f} ms, {more[1]:.0f} tokens/s ({more[1] / again[1]:.3f})")  # fmt: skip
 
     def check_multiprocessors(self):
-        """Those that exchanges have: how long a step takes."""
+        """Those that exchanges have, and what runs beside them: how long a step takes."""
         self.need(2)
-        for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, *({"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32))):
+        widths = [{"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32)]
+        for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, {"TRAINRT_GRAPHS": "plain"}, *widths):
             times = self.timed(LARGE, "--gpus", 2, **environment), self.timed(LARGE, "--gpus", 2, "--reduce", "nccl", **environment)
             print(f"two GPUs {environment or ''}: {times[0][0]:.2f} ms, with sums of NCCL {times[1][0]:.2f} ms")
 

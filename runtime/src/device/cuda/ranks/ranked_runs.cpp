@@ -88,12 +88,11 @@ Status CudaDevice::awaitRanks(const ExecutionPlan &plan) {
 Status CudaDevice::awaitRanks(const Event &done, const ExecutionPlan &plan) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  const Commands &commands = static_cast<const Compiled &>(*plan.compiled).commands;
+  const auto &compiled = static_cast<const Compiled &>(*plan.compiled);
   auto running = [&]() -> const Command * {
-    for (size_t i = 0; i < commands.size(); ++i)
-      if (const auto *collective = commands.as<CollectiveCommand>(i);
-          collective && collective->isRunning())
-        return &commands.command(i);
+    for (const Commands::Part &part : compiled.parts)
+      if (part.isCollective && compiled.commands.as<CollectiveCommand>(part.begin)->isRunning())
+        return &compiled.commands.command(part.begin);
     return nullptr;
   };
   const Command *current = nullptr;
