@@ -200,7 +200,7 @@ private:
           storage.arrange(tb, one.parameter), one.gradient, {}, Value(), Value(), stepNumber, {}};
       if (storage.getShard())
         operands.sumOverRanks = [&storage](TrainBuilder &tb, Value part) {
-          return storage.sumOverRanks(tb, part);
+          return StateStorage::sumOverRanks(tb, {{&storage, part}}).front();
         };
       for (auto [state, parts] : llvm::zip_equal(states, old))
         operands.state.push_back(storage.load(tb, parts, state));
@@ -274,13 +274,21 @@ private:
     for (const Trained &one : trained)
       if (getElementType(one.gradient).isF64())
         type = tb.b().getF64Type();
-    Value total;
+    SmallVector<std::pair<const StateStorage *, Value>> shards;
+    SmallVector<Value> sums;
     for (const Trained &one : trained) {
       Value g = tb.cast(one.gradient, type), squares = tb.mul(g, g);
-      // In the order of the parameters: sums are the same in every compilation.
-      total = tb.add(total, one.storage.getShard() ? one.storage.sumOverRanks(tb, squares)
-                                                   : tb.sumAll(squares));
+      if (one.storage.getShard())
+        shards.push_back({&one.storage, squares});
+      sums.push_back(one.storage.getShard() ? Value() : tb.sumAll(squares));
     }
+    SmallVector<Value> ofRanks;
+    if (!shards.empty())
+      ofRanks = StateStorage::sumOverRanks(tb, shards);
+    // In the order of the parameters: sums are the same in every compilation.
+    Value total;
+    for (auto next = ofRanks.begin(); Value sum : sums)
+      total = tb.add(total, sum ? sum : *next++);
     return total ? tb.sqrt(total) : Value();
   }
 

@@ -79,14 +79,22 @@ void StateStorage::cut(int64_t block) {
   argumentType = getTensorType(dims, getElementTypeOrSelf(argumentType));
 }
 
-Value StateStorage::sumOverRanks(TrainBuilder &tb, Value x) const {
-  assert(shard && "one rank has the sum alone");
-  Value rows = tb.sum(x, {1});
-  // As many as there are in the tensor, however the ranks share them.
-  const int64_t columns = *dims[1].getConstant();
-  Type all = getTensorType({tb.dimAttr(padded / columns)}, getElementType(rows));
-  return tb.sumAll(
-      buildAllGather(tb.b(), tb.loc(), {rows}, {all}, {shard->unit / columns}).front());
+SmallVector<Value>
+StateStorage::sumOverRanks(TrainBuilder &tb,
+                           ArrayRef<std::pair<const StateStorage *, Value>> tensors) {
+  SmallVector<Value> rows;
+  SmallVector<Type> all;
+  SmallVector<int64_t> units;
+  for (const auto &[storage, x] : tensors) {
+    assert(storage->shard && "one rank has the sum alone");
+    rows.push_back(tb.sum(x, {1}));
+    // As many as there are in the tensor, however the ranks share them.
+    const int64_t columns = *storage->dims[1].getConstant();
+    all.push_back(getTensorType({tb.dimAttr(storage->padded / columns)}, getElementType(x)));
+    units.push_back(storage->shard->unit / columns);
+  }
+  return llvm::map_to_vector(buildAllGather(tb.b(), tb.loc(), rows, all, units),
+                             [&](Value sums) { return tb.sumAll(sums); });
 }
 
 /// To blocks: zeros behind the last element, which stay zeros (0 updates of 0).

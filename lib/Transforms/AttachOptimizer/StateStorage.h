@@ -54,10 +54,12 @@ public:
   const std::optional<train::Shard> &getShard() const { return shard; }
   /// The type that parameter, or shard, and gradient come in.
   mlir::Type getArgumentType() const { return argumentType; }
-  /// The sum over all ranks' shards of `x`, which has the shape that the update is computed in: of
-  /// rows first, then of these in their order, so that its bits do not depend on how many ranks
-  /// there are.
-  mlir::Value sumOverRanks(train::TrainBuilder &tb, mlir::Value x) const;
+  /// Of each tensor, a rank's shard in the shape that its update is computed in, the sum over all
+  /// ranks: of rows first, then of these in their order, so that its bits do not depend on how many
+  /// ranks there are. Those of all tensors travel together.
+  static llvm::SmallVector<mlir::Value>
+  sumOverRanks(train::TrainBuilder &tb,
+               llvm::ArrayRef<std::pair<const StateStorage *, mlir::Value>> tensors);
   /// Whether `store` wants random bits.
   bool isRounded() const { return format == StateFormat::BF16 || format == StateFormat::Int8; }
 

@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -40,6 +41,16 @@ class Cases(Sharded):
                 (plan,) = [e for e in self.log(package, data, *flags) if e["event"] == "memory"]
                 expect(abs(plan["total"] - held) <= 0.02 * held, model, world, plan, held)
                 expect(not never.exists(), never)
+
+    def case_memory_of_gpus_beforehand(self):
+        """The report has room for the pieces of two others of three ranks."""
+        report, told = self.path(".json"), {}
+        parameters = json.loads(zipfile.ZipFile(self.trainc("mlp")).read("manifest.json"))["parameters"]
+        for world in (1, 3):
+            self.trainc("mlp", "--target", "cuda:sm_90", "--distribute", "data", "--dim", "batch=3", "--dim", f"world={world}", f"--report={report}", "--stop-after", "codegen")
+            told[world] = json.loads(report.read_text())["workspace_bytes"]
+        piece = 4 * sum(-(-math.prod(p["shape"]) // 3) for p in parameters)
+        expect(told[3] - told[1] == 2 * (-(-piece // 256) * 256), told, piece)
 
     def case_memory_budget(self):
         """Is of a rank, with its shards and its room for exchanges: what is chosen for it is within it, and what a rank holds."""
