@@ -41,7 +41,7 @@ SHARDED = {
     "bf16": ("gpt2", 2100, ("--precision", "bf16", "--clip-norm", "1")),
     "dropout": ("gpt2-dropout", 2100, ("--precision", "bf16", "--clip-norm", "0.5")),
     "int8-state": ("gpt2", 2100, ("--precision", "bf16", "--optimizer-state", "int8", "--clip-norm", "1")),
-    "lora-nf4": ("gpt2", 4200, ("--lora", "r=16,alpha=8", "--quantize", "nf4", "--precision", "bf16")),
+    "lora-nf4": ("gpt2", 4200, ("--lora", "r=32,alpha=8", "--quantize", "nf4", "--precision", "bf16")),
 }  # fmt: skip
 MODES = "zero1", "zero2", "zero3"
 #: Package: (data, rows)
@@ -281,18 +281,19 @@ class Runs:
         self.equal(self.trained(name, "--emulate-world", 3, *more), self.trained(name, "--accumulate", 3, *more), "from two to three ranks")
 
     def check_sharded_memory(self):
-        """What the report says of a rank it holds; of the workspace at most."""
+        """What the report says of a rank it holds; at most, where that depends on the batch and on libraries."""
         values = {}
         for mode in MODES:
             name = f"{mode}-{MEASURED}"
             told = json.loads((self.arguments.folder / f"{name}.json").read_text())
             events, _ = self.run(name, "--steps", 2, "--emulate-world", 2, "--memory-stats")
             held = [e for e in events if e.get("event") == "memory" and "phase" not in e][-1]
-            parts = {"parameters": "parameters", "optimizer_state": "state", "gradients": "gradients", "activations": "arena"}
-            if any(told[f"{part}_bytes"] != held[there] for part, there in parts.items()) or told["workspace_bytes"] < held["scratch"]:
+            told = {part: told[f"{part}_bytes"] for part in ("parameters", "optimizer_state", "gradients", "activations", "workspace")}
+            held = dict(zip(told, (held[part] for part in ("parameters", "state", "gradients", "arena", "scratch"))))
+            values[mode] = [held[part] for part in ("parameters", "optimizer_state", "gradients")]
+            if values[mode] != list(told.values())[:3] or any(told[part] < held[part] for part in ("activations", "workspace")):
                 raise Failed(f"{name}: told {told}, held {held}")
-            values[mode] = held["parameters"] + held["state"] + held["gradients"]
-        if not values["zero3"] < values["zero2"] < values["zero1"]:
+        if not sum(values["zero3"]) < sum(values["zero2"]) < sum(values["zero1"]):
             raise Failed(f"{values}")
 
     def check_too_many(self, name):
