@@ -53,8 +53,8 @@ static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements,
   case CollectiveKind::all_reduce:
     return trainrt::ExchangeWork::ofSums(width, elements, world);
   case CollectiveKind::reduce_scatter:
-    return trainrt::ExchangeWork::ofSumsInShards(width, elements.drop_front(elements.size() / 2),
-                                                 world);
+    return trainrt::ExchangeWork::ofShardedSums(width, elements.drop_front(elements.size() / 2),
+                                                world);
   case CollectiveKind::all_gather:
     return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), world);
   }

@@ -53,7 +53,7 @@ struct CollectiveView : StepView {
     if (op.isInPlace())
       return ExchangeWork::ofSums(width, all, world);
     return gathers() ? ExchangeWork::ofShards(width, all.first(numPairs()), world)
-                     : ExchangeWork::ofSumsInShards(width, all.last(numPairs()), world);
+                     : ExchangeWork::ofShardedSums(width, all.last(numPairs()), world);
   }
   bool gathers() const { return op.kind == Collective::Kind::AllGather; }
   bool isEmpty() const {

@@ -28,8 +28,8 @@ public:
     return {elementBytes, part, world, 2, true};
   }
   /// From tensors to shards of so many elements of their sum, one way.
-  static ExchangeWork ofSumsInShards(int64_t elementBytes, std::span<const int64_t> shards,
-                                     int64_t world) {
+  static ExchangeWork ofShardedSums(int64_t elementBytes, std::span<const int64_t> shards,
+                                    int64_t world) {
     return {elementBytes, all(shards), world, 1, true};
   }
   /// From shards of so many elements to tensors.
