@@ -87,7 +87,8 @@ def compile_packages(arguments):
     import numpy as np
 
     sizes = ["--dim", f"batch=1..{LARGE_ROWS}", "--dim", f"seq={LARGE_TOKENS}"]
-    for name, distribute in ((f"{LARGE}.tpk", ("--distribute", "data")), (f"{LARGE}-alone.tpk", ())):
+    shared = [(f"{LARGE}-{mode}.tpk", ("--distribute", mode)) for mode in MODES]
+    for name, distribute in ((f"{LARGE}.tpk", ("--distribute", "data")), (f"{LARGE}-alone.tpk", ()), *shared):
         trainc(graph, name, "--precision", "bf16", "--clip-norm", "1", *sizes, *distribute)
     np.savez(folder / f"{LARGE}.npz", **models.make_data(models.CASES["gpt2-nodropout"], 4))
 
@@ -189,12 +190,12 @@ class Runs:
         for flags in (["--sync"], ["--profile", self.folder()]):
             self.equal(self.trained(name, "--emulate-world", 2, *flags), expected, f"with {flags[0]}")
 
-    def check_large_emulated(self):
+    def check_large_emulated(self, name=LARGE):
         """Buckets of several blocks."""
         more = {"data": self.arguments.folder / f"{LARGE}.npz", "rows": 4, "steps": 2}
         flags = ["--init", "normal:0.02"]
-        expected = self.trained(LARGE, *flags, "--accumulate", 3, **more)
-        self.equal(self.trained(LARGE, *flags, "--emulate-world", 3, **more), expected, "3 ranks on one GPU")
+        expected = self.trained(name, *flags, "--accumulate", 3, **more)
+        self.equal(self.trained(name, *flags, "--emulate-world", 3, **more), expected, "3 ranks on one GPU")
 
     def check_processes(self, name):
         self.need(2)
@@ -202,13 +203,13 @@ class Runs:
         self.equal(self.trained(name, "--gpus", 2), expected, "two GPUs")
         self.equal(self.trained(name, "--ranks", 2, "--sync"), expected, "two GPUs, command by command")
 
-    def check_large_processes(self):
+    def check_large_processes(self, name=LARGE):
         self.need(2)
         more = {"data": self.arguments.folder / f"{LARGE}.npz", "rows": 4, "steps": 2}
         flags = ["--init", "normal:0.02"]
-        expected = self.trained(LARGE, *flags, "--accumulate", 2, **more)
-        self.equal(self.trained(LARGE, *flags, "--gpus", 2, **more), expected, "two GPUs")
-        self.equal(self.trained(LARGE, *flags, "--gpus", 2, TRAINRT_EXCHANGE="inline", **more), expected, "nothing beside exchanges")
+        expected = self.trained(name, *flags, "--accumulate", 2, **more)
+        self.equal(self.trained(name, *flags, "--gpus", 2, **more), expected, "two GPUs")
+        self.equal(self.trained(name, *flags, "--gpus", 2, TRAINRT_EXCHANGE="inline", **more), expected, "nothing beside exchanges")
 
     def check_beside(self):
         """Most of the exchange is hidden by the backward pass, and none with TRAINRT_EXCHANGE=inline."""
@@ -374,6 +375,17 @@ class Runs:
         print(f"for one rank {plain[0]:.2f} ms, host {plain[2]} us; the distributed package {same[0]:.2f} ms, host {same[2]} us; "
               f"cut {cut[0]:.2f} ms, host {cut[2]} us: {cut[0] / plain[0]:.4f}")  # fmt: skip
 
+    def check_time_of_shards(self):
+        """Of one GPU with copies in place of exchanges, of one with exchanges with itself, and of two."""
+        for mode in MODES:
+            name = f"{LARGE}-{mode}"
+            one, cut = self.timed(name, "--accumulate", 2), self.timed(name, "--accumulate", 2, TRAINRT_EXCHANGE="always")
+            text = f"{mode}: {one[0]:.2f} ms, host {one[2]} us; cut {cut[0]:.2f} ms, host {cut[2]} us: {cut[0] / one[0]:.4f}"
+            if self.gpus > 1:
+                two = self.timed(name, "--gpus", 2, "--accumulate", 2)
+                text += f"; two GPUs {two[0]:.2f} ms, {two[1]:.0f} tokens/s ({two[1] / one[1]:.3f})"
+            print(text)
+
     def check_weak_scaling(self):
         one = self.timed(LARGE, rows=LARGE_ROWS)
         again = self.timed(LARGE, "--accumulate", 4)
@@ -423,6 +435,10 @@ class Runs:
         yield "large processes", self.check_large_processes
         yield "beside", self.check_beside
         yield "cost of cutting", self.check_cost_of_cutting
+        for mode in ("zero1", "zero3"):
+            yield f"large emulated {mode}", lambda mode=mode: self.check_large_emulated(f"{LARGE}-{mode}")
+            yield f"large processes {mode}", lambda mode=mode: self.check_large_processes(f"{LARGE}-{mode}")
+        yield "time of shards", self.check_time_of_shards
         yield "weak scaling", self.check_weak_scaling
         yield "multiprocessors", self.check_multiprocessors
 
