@@ -9,6 +9,7 @@
 #include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -246,7 +247,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   std::memset(block, 0xcd, bytes); // what is not written is not zero
   *memory = reinterpret_cast<CUdeviceptr>(block);
   blocks[*memory] = bytes;
-  state.allocated += bytes;
+  std::atomic_ref(state.allocated) += bytes;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
@@ -258,7 +259,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   auto at = blocks.find(memory);
   if (at == blocks.end())
     return invalidValue;
-  state.allocated -= at->second;
+  std::atomic_ref(state.allocated) -= at->second;
   std::memset(reinterpret_cast<void *>(memory), 0xdd, at->second);
   std::free(reinterpret_cast<void *>(memory));
   blocks.erase(at);
@@ -364,7 +365,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph gra
   *executable =
       reinterpret_cast<CUgraphExec>(new Graph(inWorstOrder(*reinterpret_cast<Graph *>(graph))));
   graphs[*executable] = state.graphBytes;
-  state.allocated += state.graphBytes;
+  std::atomic_ref(state.allocated) += state.graphBytes;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphCreate(CUgraph *graph, unsigned) {
@@ -406,7 +407,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
   std::lock_guard memoryLock(memoryMutex);
   std::lock_guard lock(driverMutex);
   --state.liveGraphs;
-  state.allocated -= graphs[executable];
+  std::atomic_ref(state.allocated) -= graphs[executable];
   graphs.erase(executable);
   delete reinterpret_cast<Graph *>(executable);
   return CUDA_SUCCESS;

@@ -233,7 +233,8 @@ struct ExchangeOfOne {
 /// Ranks as threads; the fake GPU has the host's memory.
 void exchangeTogether(int world, int64_t stagingBytes,
                       const std::function<void(ExchangeOfOne &)> &body) {
-  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world),
+                                             ends = createThreadRanks(world);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
@@ -249,11 +250,11 @@ void exchangeTogether(int world, int64_t stagingBytes,
       {
         ExchangeOfOne one{*exchange, *context, stream, {}};
         body(one);
+        driver.cuStreamSynchronize(stream);
       }
-      driver.cuStreamSynchronize(stream);
-      // Ranks that are threads end together.
+      // Ranks that are threads end together, whatever has become of them.
       std::vector<std::string> all;
-      ASSERT_TRUE(ranks[size_t(rank)]->gather("", all).ok());
+      ASSERT_TRUE(ends[size_t(rank)]->gather("", all).ok());
       exchange.reset();
       driver.cuStreamDestroy(stream);
     });
@@ -390,6 +391,24 @@ TEST_F(CudaRanks, GatherBytesOfAnyType) {
     for (int i = 0; i < 12; ++i)
       EXPECT_EQ(whole[i], i < 11 ? i + 1 : 0);
   });
+}
+
+TEST_F(CudaRanks, EndWhereOthersGatherOtherSizes) {
+  std::string said[2];
+  unsigned char own[2][4] = {}, whole[2][8]; // what is enqueued may come to them later
+  exchangeTogether(2, 0, [&](ExchangeOfOne &one) {
+    const int rank = one.exchange.rank();
+    const cuda::CutSize size = rank ? cuda::CutSize{8, 4} : cuda::CutSize{6, 3};
+    const cuda::RankExchange::Tensor tensor{addressOf(whole[rank]), addressOf(own[rank]), size};
+    ASSERT_TRUE(one.done[0].create(one.context, 0).ok());
+    const Status status =
+        one.exchange.run(Kind::AllGather, DType::U8, {&tensor, 1}, one.done[0], one.stream);
+    EXPECT_EQ(status.code(), Code::RankLost);
+    said[rank] = status.message();
+  });
+  EXPECT_NE((said[0] + said[1]).find(" sends other pieces than rank "), std::string::npos)
+      << said[0] << "\n"
+      << said[1];
 }
 
 TEST_F(CudaRanks, OneAloneExchangesNothing) {

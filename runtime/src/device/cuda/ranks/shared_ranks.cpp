@@ -25,15 +25,14 @@ public:
     TRAINRT_TRY(record(mine.written, stream));
     std::vector<const Table *> tables;
     TRAINRT_TRY(meet(tables));
-    // An error here is told when the ranks meet again: until then the others wait.
+    // Whatever happens here, the others read this rank's pieces until all meet again.
     Status copied;
     for (int from = 0; from < ranks.world() && copied.ok(); ++from)
       copied = copyFrom(from, *tables[size_t(from)], received, stream);
     if (copied.ok())
       copied = record(mine.copied, stream);
-    if (!copied.ok())
-      ranks.abort(copied);
     TRAINRT_TRY(meet(tables));
+    TRAINRT_TRY(copied);
     for (const Table *table : tables)
       if (table != &mine)
         TRAINRT_TRY(wait(table->copied, stream));
