@@ -79,6 +79,8 @@ public:
 
   std::string run();
   void dumpGradients();
+  /// Where a rank is lost, with the checkpoint that the run can begin again from.
+  Failure explained(const Failure &failure) const;
 
 private:
   /// Whether it is one of several processes, which end together.
@@ -137,8 +139,6 @@ private:
   void write(const std::string &folder, uint32_t keep, BatchOrder::Position position);
   /// `body`, whose failures all ranks have.
   template <typename Body> void together(const Body &body);
-  /// Of a run that has lost a rank: where it can begin again.
-  std::string lastCheckpoint() const;
   DataState dataState(BatchOrder::Position position) const;
   /// Into the folder of the best checkpoints, if this evaluation is one of them.
   void saveBest(const EvalRecord &record);
@@ -309,17 +309,12 @@ std::string Trainer::whereBad(const StepData &step, const std::string &message) 
 /// these.
 void Trainer::report(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, const Given &step) {
-  // An error names what helps with it: the checkpoint to go on from, or the rows of the file.
+  // Bad data is told with the rows of the file.
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
-    std::string context;
     const std::string message = error.message(status);
-    if (status == TRAINRT_RANK_LOST)
-      context = lastCheckpoint();
     // Of another rank these are not the batches.
-    const bool isOwn = !message.starts_with("rank ");
-    if (isOwn && status == TRAINRT_BAD_DATA)
-      context = whereBad(*step.data, message);
-    error.check(status, context);
+    const bool isOwn = status == TRAINRT_BAD_DATA && !message.starts_with("rank ");
+    error.check(status, isOwn ? whereBad(*step.data, message) : "");
   }
   // Steps that overlap: from the end of the one before.
   const Clock::time_point now = Clock::now();
@@ -592,9 +587,8 @@ void Trainer::save(BatchOrder::Position position) {
 void Trainer::write(const std::string &folder, uint32_t keep, BatchOrder::Position at) {
   together([&] {
     ErrorSlot error;
-    const trainrt_status status = trainrt_checkpoint_save(session, folder.c_str(), keep,
-                                                          dataState(at).toJson().c_str(), error);
-    error.check(status, status == TRAINRT_RANK_LOST ? lastCheckpoint() : "");
+    error.check(trainrt_checkpoint_save(session, folder.c_str(), keep,
+                                        dataState(at).toJson().c_str(), error));
   });
   reportWarnings(session, reporter);
 }
@@ -607,13 +601,14 @@ template <typename Body> void Trainer::together(const Body &body) {
   }
 }
 
-std::string Trainer::lastCheckpoint() const {
-  if (options.save.empty())
-    return "";
-  return savedAt < 0
-             ? "this run has saved no checkpoint yet"
-             : "the last checkpoint is " + options.save + "/step-" + std::to_string(savedAt) +
-                   "; --resume " + options.save + " continues from there";
+Failure Trainer::explained(const Failure &failure) const {
+  if (failure.code != exitRanks || options.save.empty())
+    return failure;
+  const std::string last = "the last checkpoint is " + options.save + "/step-" +
+                           std::to_string(savedAt) + "; --resume " + options.save +
+                           " continues from there";
+  const std::string text = savedAt < 0 ? "this run has saved no checkpoint yet" : last;
+  return {failure.code, failure.what() + ("\n" + text), failure.isShared};
 }
 
 trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {
@@ -792,7 +787,11 @@ std::string train(const Options &options, const Package &package, const Session 
   Trainer trainer(options, package, session, data, std::move(order), evalData, ranks, density,
                   memory, reporter);
   if (options.dumpGradients.empty())
-    return trainer.run();
+    try {
+      return trainer.run();
+    } catch (const Failure &failure) {
+      throw trainer.explained(failure);
+    }
   trainer.dumpGradients();
   return {};
 }

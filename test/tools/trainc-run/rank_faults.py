@@ -209,7 +209,7 @@ class Cases(Processes):
         data = self.data(**rows)
         flags = ["--eval", data, "--eval-every", "1"]
         environment = self.call_at(f"gather:{STARTS + 1 + A_STEP + 1 + A_STEP + 1}", signal.SIGKILL)
-        self.lost("killed while evaluating:", 1, environment, [], False, (2,), *flags)
+        self.lost("killed while evaluating:", 1, environment, ["the last checkpoint is ", "; --resume "], False, (2,), *flags)
 
     def case_strangers(self):
         """What is no rank is left alone, before and while the ranks train."""
