@@ -47,16 +47,18 @@ LogicalResult CollectiveOp::verify() {
   return success();
 }
 
-static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements, int64_t world) {
+/// Of `shards` ranks that share a replica, among all of a run.
+static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements, int64_t world,
+                                    int64_t shards) {
   const int64_t width = train::getElementBytes(op.getElementType());
   switch (op.getKind()) {
   case CollectiveKind::all_reduce:
     return trainrt::ExchangeWork::ofSums(width, elements, world);
   case CollectiveKind::reduce_scatter:
-    return trainrt::ExchangeWork::ofShardedSums(width, elements.drop_front(elements.size() / 2),
-                                                world);
+    return trainrt::ExchangeWork::ofSumsInShards(width, elements.drop_front(elements.size() / 2),
+                                                 world, shards);
   case CollectiveKind::all_gather:
-    return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), world);
+    return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), shards);
   }
   llvm_unreachable("every kind has its work");
 }
@@ -65,25 +67,27 @@ static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements,
 CommandCost CollectiveOp::getCommandCost(EvaluateReal value) {
   const auto elements = llvm::map_to_vector(
       getElements().getDims(), [&](DimAttr dim) { return std::max<int64_t>(0, value(dim)); });
-  const int64_t world = std::max<int64_t>(1, value(train::getWorld(getContext())));
+  const int64_t world = std::max<int64_t>(1, value(train::getAllRanks(getContext())));
+  const int64_t shards = std::max<int64_t>(1, value(train::getWorld(getContext())));
   CommandCost cost;
-  cost.sent = double(workOf(*this, elements, world).sent());
+  cost.sent = double(workOf(*this, elements, world, shards).sent());
   return cost;
 }
 
 CommandWorkspace CollectiveOp::getGpuWorkspace(EvaluateInteger value) {
   const SmallVector<int64_t> elements = evaluateAll(getElements(), value);
-  const int64_t world = std::max<int64_t>(1, value(train::getWorld(getContext())));
+  const int64_t world = std::max<int64_t>(1, value(train::getAllRanks(getContext())));
+  const int64_t shards = std::max<int64_t>(1, value(train::getWorld(getContext())));
   CommandWorkspace workspace;
   if (llvm::none_of(elements, [](int64_t count) { return count < 0; }))
-    workspace.staging = workOf(*this, elements, world).deviceStaging();
+    workspace.staging = workOf(*this, elements, world, shards).deviceStaging();
   return workspace;
 }
 
 void CollectiveOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
   const SmallVector<int64_t> elements = evaluateAll(getElements(), value);
   if (llvm::none_of(elements, [](int64_t count) { return count < 0; }))
-    memory.addExchange(workOf(*this, elements, memory.world));
+    memory.addExchange(workOf(*this, elements, memory.world, memory.shards));
 }
 
 SmallVector<CommandSlot> CollectiveOp::getSlots() {

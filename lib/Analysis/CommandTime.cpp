@@ -34,7 +34,7 @@ public:
   double value(DimAttr dim) {
     FailureOr<int64_t> number = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
       // No time here depends on it.
-      return name == train::kWorldSymbol ? 1 : symbols(name);
+      return name == train::kWorldSymbol || name == train::kAllRanksSymbol ? 1 : symbols(name);
     });
     isKnown &= succeeded(number);
     return succeeded(number) ? double(*number) : 0;

@@ -15,7 +15,7 @@ int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterfac
   // The same for both, so that they compare.
   auto make = [&](ModuleOp module) {
     MemoryReport report(module, interface, *options.target, options.accumulate, options.world,
-                        options.embedWeights);
+                        options.embedWeights, options.shards);
     report.distributed = options.graph.distribution != Distribution::None;
     report.link = {options.linkLatency.value_or(report.link.latency),
                    options.linkBandwidth.value_or(report.link.bandwidth)};

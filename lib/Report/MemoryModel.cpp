@@ -202,8 +202,9 @@ int64_t trainc::constantBytes(plan::FunctionOp function, const MemoryTraits &mem
 }
 
 StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const Target &target,
-                       int64_t accumulate, bool embedded, int64_t world)
+                       int64_t accumulate, bool embedded, int64_t world, int64_t shards)
     : target(&target) {
+  shards = shards ? shards : world;
   for (StringRef name : functionsOfStep(module, accumulate, world))
     functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
   assert(!functions.empty() && "a package has one function at least");
@@ -214,7 +215,7 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
   // Of what ranks share out, equal numbers of whole units.
   auto elementsOf = [&](const InterfaceTensor &tensor, int64_t unit) {
     const int64_t elements = train::getNumElements(tensor.type).getConstant().value_or(0);
-    return unit ? llvm::divideCeil(llvm::divideCeil(elements, unit), world) * unit : elements;
+    return unit ? llvm::divideCeil(llvm::divideCeil(elements, unit), shards) * unit : elements;
   };
   auto bytesOf = [&](const InterfaceTensor &tensor) {
     return elementsOf(tensor, tensor.shardUnit) *
@@ -227,7 +228,7 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
     // What loading makes, or cuts, has memory of its own.
     const bool isMade = parameter.quantized || !parameter.partOf.empty() ||
                         (parameter.init && !parameter.weight) ||
-                        (training && world > 1 && parameter.shardUnit);
+                        (training && shards > 1 && parameter.shardUnit);
     if (memory.isSeparate || (training && (parameter.trainable || parameter.updated)))
       parameters += trainrt::padded(bytes, alignment);
     else if (isMade || (parameter.weight && !travelsInside(parameter, embedded) && size &&

@@ -34,10 +34,14 @@ SymbolOp Sizes::find(StringRef name) const {
 
 /// A count follows from its input's size and the share; an axis has the value that it was given.
 std::optional<int64_t> Sizes::operator()(StringRef name) const {
-  if (auto known = values.find(name); known != values.end())
+  // Programs know how many ranks share a replica, costs how many there are.
+  if (auto shards = values.find(kShardsName); name == kWorldSymbol && shards != values.end())
+    return shards->second;
+  if (auto known = values.find(name == kAllRanksSymbol ? StringRef(kWorldSymbol) : name);
+      known != values.end())
     return known->second;
   SymbolOp symbol = find(name);
-  if (!symbol && name == kWorldSymbol)
+  if (!symbol && (name == kWorldSymbol || name == kAllRanksSymbol))
     return 1;
   return symbol && symbol.getDiffers() ? countOf(symbol) : std::nullopt;
 }
@@ -81,8 +85,9 @@ SmallVector<StringRef> Sizes::named() const {
   for (SymbolOp symbol : symbols)
     if (values.count(symbol.getSymName()) && !isRank(symbol))
       names.push_back(const_cast<SymbolOp &>(symbol).getSymName());
-  if (values.count(kWorldSymbol) && !llvm::is_contained(names, kWorldSymbol))
-    names.push_back(kWorldSymbol);
+  for (StringRef name : {StringRef(kWorldSymbol), StringRef(kShardsName)})
+    if (values.count(name) && !llvm::is_contained(names, name))
+      names.push_back(name);
   return names;
 }
 

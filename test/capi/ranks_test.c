@@ -37,6 +37,16 @@ static void is_a_rank(trainrt_package *package) {
   settings.emulate_world = 2;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error), TRAINRT_UNSUPPORTED,
               "the package is for one rank, not for 2");
+  settings.emulate_world = 3;
+  settings.shard_within = 2;
+  CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
+              TRAINRT_INVALID_ARGUMENT,
+              "3 ranks cannot share replicas of the model by 2 each: shard_within is a divisor");
+  settings.shard_within = 0;
+  settings.ranks_per_node = 2;
+  CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
+              TRAINRT_INVALID_ARGUMENT, "3 ranks are no nodes of 2 each");
+  settings.ranks_per_node = 0;
   settings.emulate_world = -1;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
               TRAINRT_INVALID_ARGUMENT, "-1 ranks cannot be emulated");
@@ -56,7 +66,8 @@ static void is_a_rank(trainrt_package *package) {
   settings.ranks_per_node = 2;
   settings.emulate_world = 0;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),
-              TRAINRT_INVALID_ARGUMENT, "options->ranks_per_node needs emulate_world");
+              TRAINRT_INVALID_ARGUMENT,
+              "options->ranks_per_node and shard_within need emulate_world");
   settings.ranks_per_node = 0;
   settings.emulate_world = -1;
   settings.ranks = ranks;
@@ -86,6 +97,12 @@ static void needs_memory(const char *folder) {
   symbols[1].value = 0;
   CHECK_ERROR(trainrt_package_memory(package, symbols, 2, 2, 1, &two, &error),
               TRAINRT_INVALID_ARGUMENT, "symbol 'world': 0 is no number of ranks");
+  trainrt_session_options settings = trainrt_session_options_default();
+  trainrt_session *session = NULL;
+  settings.emulate_world = 2;
+  settings.shard_within = 1;
+  CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error), TRAINRT_UNSUPPORTED,
+              "on this target all ranks share one replica; leave --shard-within out");
   trainrt_package_free(package);
 }
 

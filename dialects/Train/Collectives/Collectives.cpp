@@ -14,6 +14,10 @@ DimAttr trainc::train::getWorld(MLIRContext *context) {
   return DimAttr::symbol(context, kWorldSymbol);
 }
 
+DimAttr trainc::train::getAllRanks(MLIRContext *context) {
+  return DimAttr::symbol(context, kAllRanksSymbol);
+}
+
 Value trainc::train::getSumOverRanks(Value value) {
   if (!value.hasOneUse())
     return {};

@@ -38,9 +38,14 @@ mlir::Value getSummedOverRanks(mlir::Value value);
 #include "dialects/Train/TrainCollectives.h.inc"
 
 namespace trainc::train {
-/// How many ranks a run has: a symbol of every run, which no input tells.
+/// How many ranks share a replica of what is in shards, which are all of a run unless it says
+/// fewer: a symbol of every run, which no input tells.
 inline constexpr llvm::StringLiteral kWorldSymbol = "world";
 DimAttr getWorld(mlir::MLIRContext *context);
+/// How many ranks a run has: for costs alone, so that no program depends on it and no size is
+/// called so.
+inline constexpr llvm::StringLiteral kAllRanksSymbol = "<all ranks>";
+DimAttr getAllRanks(mlir::MLIRContext *context);
 
 /// The sums of these values over all ranks, which have one element type.
 llvm::SmallVector<mlir::Value> buildAllReduce(mlir::OpBuilder &builder, mlir::Location loc,

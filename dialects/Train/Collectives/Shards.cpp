@@ -10,6 +10,8 @@ using namespace trainc::train;
 
 std::optional<StringRef> trainc::train::declareRunSymbols(ModuleOp module) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  if (module.lookupSymbol(kShardsName))
+    return kShardsName;
   for (StringRef name : {kWorldSymbol, kRankSymbol}) {
     if (module.lookupSymbol(name))
       return name;

@@ -12,12 +12,15 @@ namespace trainc::train {
 
 /// On a symbol (unit): no batch has it but the run, from its first step to its last.
 inline constexpr llvm::StringLiteral kRunAttr = "train.run";
-/// Beside kWorldSymbol, on which sizes may depend: which of the ranks this is. Only starts may
+/// Beside kWorldSymbol, on which sizes may depend: which of those ranks this is. Only starts may
 /// depend on it.
 inline constexpr llvm::StringLiteral kRankSymbol = "rank";
 
-/// Declares both, in front of all functions; or returns the name that a size of the model has
-/// already.
+/// What sizes in a report call as many ranks as share a replica, where these are not all.
+inline constexpr llvm::StringLiteral kShardsName = "shards";
+
+/// Declares both, in front of all functions; or returns a name of the ranks that a size of the
+/// model has already.
 std::optional<llvm::StringRef> declareRunSymbols(mlir::ModuleOp module);
 bool isOfRun(SymbolOp symbol);
 /// Whether this module or one around it declares both.

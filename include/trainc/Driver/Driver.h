@@ -56,9 +56,9 @@ struct CompileOptions {
   double density = 1;
   OffloadOptions offload;
   int64_t accumulate = 1;
-  /// Ranks that --report is for, and the link between them where it is not the target's: seconds,
-  /// bytes a second.
-  int64_t world = 1;
+  /// Ranks that --report is for, of which so many share a replica (0: all), and the link between
+  /// them where it is not the target's: seconds, bytes a second.
+  int64_t world = 1, shards = 0;
   std::optional<double> linkLatency, linkBandwidth;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;

@@ -96,9 +96,10 @@ int64_t constantBytes(plan::FunctionOp function, const MemoryTraits &memory);
 /// All that is run for a training step, or for an evaluation in a package without one.
 class StepMemory {
 public:
-  /// `embedded`: weights are in the package. `world`: ranks, of which it is of one.
+  /// `embedded`: weights are in the package. `world`: ranks, of which it is of one; `shards`: so
+  /// many of them share a replica of what is in shards, 0: all.
   StepMemory(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
-             int64_t accumulate, bool embedded, int64_t world = 1);
+             int64_t accumulate, bool embedded, int64_t world = 1, int64_t shards = 0);
 
   /// The largest of what the functions need, and what lasts.
   struct Total {

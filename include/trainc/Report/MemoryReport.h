@@ -9,12 +9,14 @@ namespace trainc {
 
 struct MemoryReport {
   MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
-               int64_t accumulate, int64_t world, bool embedded)
-      : step(module, interface, target, accumulate, embedded, world), sizes(module, interface),
-        accumulate(accumulate), world(world), link(target.traits.link),
+               int64_t accumulate, int64_t world, bool embedded, int64_t shards = 0)
+      : step(module, interface, target, accumulate, embedded, world, shards),
+        sizes(module, interface), accumulate(accumulate), world(world), link(target.traits.link),
         batch(interface.batchSymbol) {
     if (world > 1)
       sizes = sizes.with("world", world);
+    if (shards)
+      sizes = sizes.with("shards", shards);
   }
 
   std::string model;

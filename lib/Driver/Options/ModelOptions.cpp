@@ -3,7 +3,7 @@
 
 #include "lib/Driver/Options/ModelOptions.h"
 
-#include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "lib/Driver/Options/OptionValues.h"
 
 using namespace trainc;
@@ -29,9 +29,15 @@ void ModelOptions::read() {
     // A package for several ranks takes any number of them: it is the report's.
     if (bound.name == train::kWorldSymbol && has("--distribute"))
       options.world = *bound.max;
+    else if (bound.name == train::kShardsName && has("--distribute"))
+      options.shards = *bound.max;
     else
       options.legalize.dims.push_back(std::move(bound));
   }
+  if (options.shards && options.world % options.shards)
+    throw CLI::ValidationError("--dim",
+                               "shards=" + std::to_string(options.shards) +
+                                   " is no divisor of world=" + std::to_string(options.world));
   // The largest sizes are also what schedules are made for.
   for (const DimBound &dim : options.legalize.dims)
     if (dim.max)

@@ -100,6 +100,13 @@ void TrainingOptions::read() {
     options.graph.exchangesBeside = traits.exchangesBeside;
     if (traits.exchangesBeside)
       options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
+    if (options.shards && !hasShards(options.graph.distribution))
+      throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) +
+                                              " is for --distribute zero1, zero2 or zero3: "
+                                              "with data each rank has all");
+    if (options.shards && !traits.replicas)
+      throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) + ": on " +
+                                              traits.phrase.str() + " all ranks share one replica");
     checkTarget("--distribute", options.target->traits, hasCollectives,
                 "on " + options.target->traits.phrase.str() +
                     " ranks cannot exchange their gradients yet");

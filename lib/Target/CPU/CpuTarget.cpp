@@ -84,15 +84,17 @@ public:
   Workspace getWorkspace(ArrayRef<Operation *> commands,
                          plan::EvaluateInteger value) const override {
     // needs[0]: with one thread; the difference is what each further one adds.
-    int64_t kernels = 0, needs[2] = {}, staging = 0, world = 1;
-    if (!commands.empty())
-      world = value(train::getWorld(commands.front()->getContext()));
+    int64_t kernels = 0, needs[2] = {}, staging = 0, world = 1, shards = 1;
+    if (!commands.empty()) {
+      world = value(train::getAllRanks(commands.front()->getContext()));
+      shards = value(train::getWorld(commands.front()->getContext()));
+    }
     for (Operation *command : commands)
       if (train::DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
         kernels = std::max(kernels, trainrt::padded(value(scratch), traits.memory.alignment));
     for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
       for (unsigned threads : {1, 2}) {
-        trainrt::WorkingMemory memory(tile, threads, world);
+        trainrt::WorkingMemory memory(tile, threads, world, shards);
         for (Operation *command : commands)
           cast<plan::PlanCommandOpInterface>(command).addCpuWorkspace(value, memory);
         needs[threads - 1] = std::max(needs[threads - 1], memory.threadBytes() + kernels * threads);

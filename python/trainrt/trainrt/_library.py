@@ -92,7 +92,7 @@ class SessionOptions(Structure):
         ("command_done", c_void_p), ("command_user", c_void_p), ("check_numerics", c_int32), ("no_variants", c_int32),
         ("density", c_void_p), ("density_user", c_void_p), ("any_model", c_int32), ("memory", c_void_p),
         ("memory_user", c_void_p), ("emulate_world", c_int32), ("ranks", c_void_p),
-        ("ranks_per_node", c_int32),
+        ("ranks_per_node", c_int32), ("shard_within", c_int32),
     ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ class RanksOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("rank", c_int32), ("world", c_int32), ("coordinator", c_char_p), ("listening", c_int32),
         ("join_seconds", c_int32), ("silence_seconds", c_int32), ("exchange_seconds", c_int32), ("vendor_sums", c_int32),
-        ("local_world", c_int32), ("local_rank", c_int32), ("ranks_per_node", c_int32),
+        ("local_world", c_int32), ("local_rank", c_int32), ("ranks_per_node", c_int32), ("shard_within", c_int32),
     ]  # fmt: skip
 
 

@@ -37,6 +37,10 @@ typedef struct trainrt_ranks_options {
      node and then go from node to node, in the same order. 0: as `local_world` and `local_rank` of
      all ranks say, else as hosts are called */
   int32_t ranks_per_node;
+  /* since 1.5: so many neighbours share a replica of what `trainc --distribute zero1` to `zero3`
+     has in shards, and each other group of as many has one, too; it divides `world`, and is the
+     same on all ranks. On CPUs. 0: all share one */
+  int32_t shard_within;
 } trainrt_ranks_options;
 
 static inline trainrt_ranks_options trainrt_ranks_options_default(void) {

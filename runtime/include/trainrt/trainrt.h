@@ -461,8 +461,8 @@ typedef struct trainrt_session_options {
   /* since 1.4: the session is one rank of these processes, see ranks.h, which must outlive it; not
      together with `emulate_world`. NULL: it is alone */
   trainrt_ranks *ranks;
-  /* since 1.5: of `emulate_world`; as trainrt_ranks_options has it. 0: all are of one machine */
-  int32_t ranks_per_node;
+  /* since 1.5: of `emulate_world`; as trainrt_ranks_options has them */
+  int32_t ranks_per_node, shard_within;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {

@@ -296,7 +296,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         known[i] = true;
       }
     bool givesCounts = false;
-    int64_t world = 1;
+    int64_t world = 1, shards = 0;
     for (size_t i = 0; i < symbol_count; ++i) {
       // Names are few: a search through all will do.
       size_t index = 0;
@@ -304,11 +304,14 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
              (!symbols[i].name || program.symbols[index].name != symbols[i].name))
         ++index;
       // Of a run, not of its batches.
-      const bool isWorld = symbols[i].name && symbols[i].name == std::string("world") &&
-                           !impl.manifest().distribute.empty();
+      const std::string name = symbols[i].name ? symbols[i].name : "";
+      const bool isWorld = name == "world" && !impl.manifest().distribute.empty();
       if (isWorld)
         world = symbols[i].value;
-      if (index == values.size() && isWorld)
+      const bool isShards = name == "shards" && program.hasShards();
+      if (isShards)
+        shards = symbols[i].value;
+      if (index == values.size() && (isWorld || isShards))
         continue;
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
@@ -335,7 +338,8 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
     }
     MemoryUse use;
-    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts, world));
+    TRAINRT_TRY(
+        estimateMemory(impl, values, micro_batches, threads, use, givesCounts, world, shards));
     return writeStruct(memoryOf(use), "memory", memory);
   });
 }

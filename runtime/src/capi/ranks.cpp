@@ -89,7 +89,8 @@ trainrt_status trainrt_ranks_join(const trainrt_ranks_options *options, trainrt_
                       given.listening,
                       {},
                       given.vendor_sums != 0,
-                      {"", given.ranks_per_node, given.local_world, given.local_rank}};
+                      {"", given.ranks_per_node, given.local_world, given.local_rank},
+                      given.shard_within};
     which.limits = {std::chrono::seconds(given.join_seconds),
                     std::chrono::seconds(given.silence_seconds),
                     std::chrono::seconds(given.exchange_seconds)};

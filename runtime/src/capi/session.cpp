@@ -230,16 +230,16 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     if (given.ranks && given.emulate_world)
       return fail(Code::InvalidArgument,
                   "options->ranks and emulate_world exclude each other: a process is one rank");
-    if (given.ranks_per_node && !given.emulate_world)
+    if ((given.ranks_per_node || given.shard_within) && !given.emulate_world)
       return fail(Code::InvalidArgument,
-                  "options->ranks_per_node needs emulate_world: processes are told by "
-                  "trainrt_ranks_options");
+                  "options->ranks_per_node and shard_within need emulate_world: processes are told "
+                  "by trainrt_ranks_options");
     if (given.ranks)
       chosen.ranks = given.ranks->impl;
     TRAINRT_TRY(given.emulate_world == 0
                     ? Session::create(package->impl, chosen, result->impl)
                     : RankGroup::create(package->impl, chosen, given.emulate_world, result->impl,
-                                        result->group, given.ranks_per_node));
+                                        result->group, {given.ranks_per_node, given.shard_within}));
     *session = result.release();
     return {};
   });

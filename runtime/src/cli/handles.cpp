@@ -35,6 +35,10 @@ Package::Package(const std::string &path, const std::string &key) : path(path) {
   read(TRAINRT_STATE, state);
 }
 
+bool hasShards(const Package &package) {
+  return package.info.distribute && package.info.distribute != std::string_view("data");
+}
+
 bool sharesParameters(const Package &package) {
   return package.info.distribute && package.info.distribute == std::string_view("zero3");
 }

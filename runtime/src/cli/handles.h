@@ -33,7 +33,9 @@ struct Package {
   std::vector<trainrt_tensor_info> inputs, outputs, parameters, state;
 };
 
-/// Whether ranks that train it have a part of the parameters each, so that all evaluate at once.
+/// Whether ranks that train it have a part each of something.
+bool hasShards(const Package &package);
+/// And of the parameters, so that all evaluate at once.
 bool sharesParameters(const Package &package);
 /// "f32 [batch, 128]".
 std::string describe(const trainrt_tensor_info &tensor);

@@ -133,7 +133,7 @@ void Run::openData() {
     reading.extraArray = options.complexity;
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
                                      reading, *reporter);
-    data->setRanks(options.allRanks());
+    data->setRanks(options.allRanks(), hasShards(package) ? options.shardWithin : 0);
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
       reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
                         "are ignored");
@@ -239,15 +239,12 @@ void Run::tellTotals() {
 void Run::perform() {
   if (options.info)
     return printInfo();
-  if (options.ranksPerNode && options.allRanks() == 1)
-    throw Failure(exitUsage, "--ranks-per-node needs several ranks: --ranks N, --emulate-world N, "
-                             "--coordinator or a launcher");
   if (!place.isAlone()) {
     if (training && !package.info.distribute)
       throw Failure(exitInput, package.path + ": the package is for one rank, and " + place.source +
                                    " has started " + std::to_string(place.world) +
                                    "; compile it with --distribute data");
-    if (training && sharesParameters(package) &&
+    if (training && sharesParameters(package) && options.shardWithin != 1 &&
         (!options.predict.empty() || !options.exportPath.empty() || !options.mergeAdapter.empty()))
       throw Failure(exitInput,
                     package.path + ": each of " + std::to_string(place.world) +
@@ -258,6 +255,11 @@ void Run::perform() {
                                 "; rank 0 is at " + place.coordinator);
     if (const std::string nodes = trainrt_ranks_nodes(ranks.get()); !nodes.empty())
       reporter->fact("nodes", nodes);
+    if (options.shardWithin)
+      reporter->fact("replicas", std::to_string(place.world / options.shardWithin) +
+                                     " of what is in shards, of " +
+                                     std::to_string(options.shardWithin) +
+                                     (options.shardWithin == 1 ? " rank each" : " ranks each"));
     if (options.reduce == "nccl")
       reporter->fact("sums", "NCCL's own: only the same run on the same GPUs repeats their bits");
   }
@@ -340,6 +342,7 @@ int runRank(Options options) {
   const RankPlace place = isAlone ? RankPlace() : findPlace(options);
   if (options.dryRun)
     planOne(options);
+  checkGroups(options, std::max(place.world, options.allRanks()));
   // Outlives the run, and with it the session that exchanges by it.
   JoinedRanks joined;
   try {

@@ -484,6 +484,13 @@ void CommandLine::addRanks() {
       ->type_name("N")
       ->check(integer(1, 1024))
       ->group(group);
+  app.add_option(
+         "--shard-within", o.shardWithin,
+         "packages of --distribute zero1 to zero3: N neighbours share a replica of what is in "
+         "shards, and each other N have one, too (default: all share one)")
+      ->type_name("N")
+      ->check(integer(1, 1024))
+      ->group(group);
   app.add_option("--max-restarts", o.maxRestarts,
                  "of --ranks and --gpus: begin again from the last checkpoint of --save where a "
                  "rank is lost")

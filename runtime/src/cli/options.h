@@ -50,6 +50,7 @@ struct Options {
   int64_t share = 1, ownRank = 0;
   int64_t emulateWorld = 0; ///< ranks that train together in this process; 0: none
   int64_t ranksPerNode = 0; ///< 0: as launcher and hosts say
+  int64_t shardWithin = 0;  ///< ranks that share a replica; 0: all
   std::optional<bool> dropTail;
 
   std::string weights;

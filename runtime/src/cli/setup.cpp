@@ -167,7 +167,10 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.emulate_world = inference ? 0 : int32_t(options.emulateWorld);
   settings.ranks = ranks;
   // Processes have told each other when they met.
-  settings.ranks_per_node = settings.emulate_world ? int32_t(options.ranksPerNode) : 0;
+  if (settings.emulate_world) {
+    settings.ranks_per_node = int32_t(options.ranksPerNode);
+    settings.shard_within = int32_t(options.shardWithin);
+  }
   if (profile)
     profile->attach(settings);
   if (density)

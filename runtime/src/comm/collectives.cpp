@@ -13,25 +13,50 @@ namespace trainrt {
 
 namespace {
 
-/// The tensors of a bucket, of which each rank has a part: its shard of each, behind each other.
-/// The last ones may reach over the ends, where there are zeros.
+/// Elements of a part.
+struct Block {
+  int64_t begin = 0, count = 0;
+};
+
+/// The tensors of a bucket, cut into parts: the shards with one number of each, behind each other.
+/// The last ones may reach over the ends, where there are zeros. Each rank has one of `shards`
+/// parts, as all have whose rank differs by a multiple of that.
 class Parts {
 public:
-  Parts(std::span<const CutTensor> tensors, DType dtype)
-      : tensors(tensors), bytes(int64_t(sizeOf(dtype))) {}
+  Parts(std::span<const CutTensor> tensors, DType dtype, const Communicator &ranks, int shards)
+      : shards(size_t(shards)), replicas(size_t(ranks.world() / shards)), tensors(tensors),
+        bytes(int64_t(sizeOf(dtype))) {
+    for (const CutTensor &tensor : tensors)
+      part += tensor.shard;
+    slice = (part + int64_t(replicas) - 1) / int64_t(replicas);
+  }
 
-  /// The elements [begin, begin + count) of a rank's part of the tensors.
-  void read(int rank, int64_t begin, int64_t count, unsigned char *to) const {
+  const size_t shards, replicas;
+
+  /// What a rank adds up of its part, beside those of other replicas: a block of that.
+  void readSlice(size_t rank, const Block &block, unsigned char *to) const {
+    const Block there = inPart(rank, block);
+    read(rank % shards, there.begin, there.count, to);
+    std::fill_n(to + there.count * bytes, (block.count - there.count) * bytes, 0);
+  }
+  /// This rank's shards get what one with the same part has added up.
+  void writeSlice(size_t rank, const Block &block, const unsigned char *from) const {
+    const Block there = inPart(rank, block);
+    writeOwn(there.begin, there.count, from);
+  }
+
+  /// The elements [begin, begin + count) of a part of the tensors.
+  void read(size_t shard, int64_t begin, int64_t count, unsigned char *to) const {
     forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      const auto [at, there] = inTensor(tensor, rank, low, all);
+      const auto [at, there] = inTensor(tensor, int64_t(shard), low, all);
       std::copy_n(static_cast<unsigned char *>(tensor.whole.data) + at * bytes, there * bytes, to);
       std::fill_n(to + there * bytes, (all - there) * bytes, 0);
       to += all * bytes;
     });
   }
-  void write(int rank, int64_t begin, int64_t count, const unsigned char *from) const {
+  void write(size_t shard, int64_t begin, int64_t count, const unsigned char *from) const {
     forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      const auto [at, there] = inTensor(tensor, rank, low, all);
+      const auto [at, there] = inTensor(tensor, int64_t(shard), low, all);
       std::copy_n(from, there * bytes,
                   static_cast<unsigned char *>(tensor.whole.data) + at * bytes);
       from += all * bytes;
@@ -44,19 +69,24 @@ public:
       to += all * bytes;
     });
   }
+
+private:
   void writeOwn(int64_t begin, int64_t count, const unsigned char *from) const {
     forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
       std::copy_n(from, all * bytes, static_cast<unsigned char *>(tensor.own) + low * bytes);
       from += all * bytes;
     });
   }
-
-private:
+  /// Of a block of the rank's slice what the part has.
+  Block inPart(size_t rank, const Block &block) const {
+    const int64_t begin = int64_t(rank / shards) * slice + block.begin;
+    return {begin, std::clamp<int64_t>(part - begin, 0, block.count)};
+  }
   /// Where elements of a shard are in the tensor, and how many are: no address behind its end is
   /// made.
-  static std::pair<int64_t, int64_t> inTensor(const CutTensor &tensor, int rank, int64_t low,
+  static std::pair<int64_t, int64_t> inTensor(const CutTensor &tensor, int64_t shard, int64_t low,
                                               int64_t all) {
-    const int64_t at = rank * tensor.shard + low;
+    const int64_t at = shard * tensor.shard + low;
     const int64_t there = std::clamp<int64_t>(tensor.whole.elements - at, 0, all);
     return {there ? at : 0, there};
   }
@@ -75,14 +105,16 @@ private:
 
   std::span<const CutTensor> tensors;
   const int64_t bytes;
+  int64_t part = 0, slice = 0; ///< elements
 };
 
-/// How ranks lie on nodes.
+/// How ranks lie on nodes. Those of a rank each are as one: nothing has to be told less often.
 class Nodes {
 public:
   explicit Nodes(const Communicator &ranks)
-      : each(size_t(ranks.ranksPerNode())), count(size_t(ranks.world()) / each),
-        own(size_t(ranks.rank()) / each), local(size_t(ranks.rank()) % each) {
+      : each(size_t(ranks.ranksPerNode() > 1 ? ranks.ranksPerNode() : ranks.world())),
+        count(size_t(ranks.world()) / each), own(size_t(ranks.rank()) / each),
+        local(size_t(ranks.rank()) % each) {
     assert(each * count == size_t(ranks.world()) && "nodes are equal");
   }
   size_t rank(size_t node, size_t of) const { return node * each + of; }
@@ -92,24 +124,25 @@ public:
   const size_t each, count, own, local;
 };
 
-/// Elements of a part.
-struct Block {
-  int64_t begin = 0, count = 0;
+/// Ranks that gather: `count` of them, `stride` apart.
+struct Members {
+  size_t first, stride, count;
+  size_t rank(size_t member) const { return first + member * stride; }
 };
 
-/// Blocks of a part, and room for them: a piece for each rank, a piece from each, and one more;
-/// with several nodes two sums of a piece for each node, too.
+/// Blocks of what a rank has, or adds up, and room for them: a piece for each rank, a piece from
+/// each, and one more; where sums go through several nodes two sums of a piece for each of these.
 class Blocks {
 public:
   /// `staging` only grows, so that it can be kept for the next call; no more is asked for.
   Blocks(Communicator &ranks, const Parts &parts, DType dtype, const ExchangeWork &work,
-         std::vector<unsigned char> &staging)
+         std::vector<unsigned char> &staging, bool sums)
       : ranks(ranks), nodes(ranks), parts(parts), bytes(int64_t(sizeOf(dtype))),
-        world(size_t(ranks.world())), part(work.part),
-        block(work.blockOfNodes(int64_t(nodes.count))) {
+        world(size_t(ranks.world())), pieces(size_t(work.ranks)), part(work.part),
+        block(sums ? work.blockOfNodes(int64_t(nodes.count)) : work.block) {
     assert(world > 1 && "a rank alone has nothing to exchange, and no room for it");
-    const auto chained = nodes.count > 1 ? int64_t(2 * nodes.count) : 0;
-    const auto needed = size_t((2 * int64_t(world) + 1 + chained) * block * bytes);
+    const auto chained = sums && nodes.count > 1 ? 2 * nodes.count : 0;
+    const auto needed = (2 * pieces + 1 + chained) * size_t(block * bytes);
     if (needed > staging.size()) {
       staging = {};
       staging.resize(needed);
@@ -119,9 +152,9 @@ public:
 
   /// Room for so many pieces.
   unsigned char *out(size_t piece = 0) { return room + int64_t(piece) * block * bytes; }
-  unsigned char *in(size_t piece = 0) { return out(world + piece); }
-  unsigned char *own() { return out(2 * world); }
-  unsigned char *chain(bool second) { return out(2 * world + 1 + (second ? nodes.count : 0)); }
+  unsigned char *in(size_t piece = 0) { return out(pieces + piece); }
+  unsigned char *own() { return out(2 * pieces); }
+  unsigned char *chain(bool second) { return out(2 * pieces + 1 + (second ? nodes.count : 0)); }
 
   int64_t count() const { return block ? (part + block - 1) / block : 0; }
   /// Without elements where there is no such block.
@@ -152,17 +185,18 @@ public:
   const size_t world;
 
 private:
+  const size_t pieces;
   const int64_t part, block;
   unsigned char *room = nullptr;
   std::vector<Communicator::Sent> sent = std::vector<Communicator::Sent>(world);
   std::vector<Communicator::Received> received = std::vector<Communicator::Received>(world);
 };
 
-ExchangeWork workOf(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors) {
+std::vector<int64_t> elementsOf(std::span<const CutTensor> tensors) {
   std::vector<int64_t> shards;
   for (const CutTensor &tensor : tensors)
     shards.push_back(tensor.shard);
-  return ExchangeWork::ofShards(int64_t(sizeOf(dtype)), shards, ranks.world());
+  return shards;
 }
 
 /// All ranks call it with tensors of the same sizes, in the same order. The sum of an element is
@@ -189,8 +223,7 @@ template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &t
     for (size_t local = 0; here.count && local < nodes.each; ++local) {
       unsigned char *const to = blocks.out(local * nodes.count);
       for (size_t node = 0; node < nodes.count; ++node)
-        blocks.parts.read(int(nodes.rank(node, local)), here.begin, here.count,
-                          piece(to, node, here.count));
+        blocks.parts.readSlice(nodes.rank(node, local), here, piece(to, node, here.count));
       const size_t neighbour = nodes.rank(nodes.own, local);
       blocks.send(neighbour, to, number * here.count);
       blocks.receive(neighbour, blocks.in(local * nodes.count), number * here.count);
@@ -227,32 +260,47 @@ template <typename Take> Status reduce(DType dtype, Blocks &blocks, const Take &
   return dtype == DType::F64 ? reduce<double>(blocks, take) : reduce<float>(blocks, take);
 }
 
-/// What is in `own` goes to all, and what all have there into the tensors. With several nodes to
-/// those with this rank's place on others first, then with theirs to those of the node.
-Status gatherBlock(Blocks &blocks, const Block &block) {
-  const Nodes &nodes = blocks.nodes;
-  const auto number = int64_t(nodes.count);
+/// How many of the members that are of one node are so on every node that has some; all where they
+/// are of one, or where nodes do not have as many.
+size_t membersOfNode(const Nodes &nodes, const Members &members) {
+  size_t each = 0;
+  if (members.stride == 1)
+    each = members.count % nodes.each == 0 ? nodes.each : 0;
+  else if (nodes.each % members.stride == 0)
+    each = nodes.each / members.stride;
+  return each > 1 && members.count % each == 0 ? each : members.count;
+}
+
+/// What is in `own` goes to all members, of which this rank is one; `take(member, piece)`. Those of
+/// several nodes tell it to those in their place on other nodes first, then, with what these have
+/// told, to those of the node.
+template <typename Take>
+Status gatherBlock(Blocks &blocks, const Members &members, const Block &block, const Take &take) {
+  const size_t own = (size_t(blocks.ranks.rank()) - members.first) / members.stride;
+  const size_t each = membersOfNode(blocks.nodes, members), nodes = members.count / each;
+  const size_t row = own / each * each; // the first member of this node
+  auto piece = [&](unsigned char *from, size_t number) {
+    return from + int64_t(number) * block.count * blocks.bytes;
+  };
   unsigned char *mine = blocks.own();
-  if (number > 1) {
+  if (nodes > 1) {
     mine = blocks.out();
-    for (size_t node = 0; node < nodes.count; ++node) {
-      blocks.send(nodes.rank(node, nodes.local), blocks.own(), block.count);
-      blocks.receive(nodes.rank(node, nodes.local),
-                     mine + int64_t(node) * block.count * blocks.bytes, block.count);
+    for (size_t node = 0; node < nodes; ++node) {
+      const size_t other = members.rank(node * each + own % each);
+      blocks.send(other, blocks.own(), block.count);
+      blocks.receive(other, piece(mine, node), block.count);
     }
     TRAINRT_TRY(blocks.exchange());
   }
-  for (size_t local = 0; local < nodes.each; ++local) {
-    blocks.send(nodes.rank(nodes.own, local), mine, number * block.count);
-    blocks.receive(nodes.rank(nodes.own, local), blocks.in(local * nodes.count),
-                   number * block.count);
+  const auto together = int64_t(nodes) * block.count;
+  for (size_t local = 0; local < each; ++local) {
+    blocks.send(members.rank(row + local), mine, together);
+    blocks.receive(members.rank(row + local), piece(blocks.in(), local * nodes), together);
   }
   TRAINRT_TRY(blocks.exchange());
-  for (size_t local = 0; local < nodes.each; ++local)
-    for (size_t node = 0; node < nodes.count; ++node)
-      blocks.parts.write(int(nodes.rank(node, local)), block.begin, block.count,
-                         blocks.in(local * nodes.count) +
-                             int64_t(node) * block.count * blocks.bytes);
+  for (size_t local = 0; local < each; ++local)
+    for (size_t node = 0; node < nodes; ++node)
+      take(members.rank(node * each + local), piece(blocks.in(), local * nodes + node));
   return {};
 }
 
@@ -262,32 +310,58 @@ Status gatherBlock(Blocks &blocks, const Block &block) {
 /// tensors hold sums and others what they held.
 Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging) {
+  const int world = ranks.world();
   std::vector<CutTensor> cut;
-  for (const RankTensor &tensor : tensors)
-    cut.push_back({tensor, nullptr, (tensor.elements + ranks.world() - 1) / ranks.world()});
-  const Parts parts(cut, dtype);
-  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, cut), staging);
-  return reduce(dtype, blocks, [&](const Block &block) { return gatherBlock(blocks, block); });
+  std::vector<int64_t> elements;
+  for (const RankTensor &tensor : tensors) {
+    cut.push_back({tensor, nullptr, (tensor.elements + world - 1) / world});
+    elements.push_back(tensor.elements);
+  }
+  const Parts parts(cut, dtype, ranks, world);
+  Blocks blocks(ranks, parts, dtype, ExchangeWork::ofSums(sizeOf(dtype), elements, world), staging,
+                /*sums=*/true);
+  return reduce(dtype, blocks, [&](const Block &block) {
+    return gatherBlock(blocks, {0, 1, size_t(world)}, block,
+                       [&](size_t rank, const unsigned char *piece) {
+                         parts.write(rank, block.begin, block.count, piece);
+                       });
+  });
 }
 
 Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                      std::vector<unsigned char> &staging) {
-  const Parts parts(tensors, dtype);
-  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
+  const int shards = ranks.ranksPerReplica();
+  const Parts parts(tensors, dtype, ranks, shards);
+  Blocks blocks(
+      ranks, parts, dtype,
+      ExchangeWork::ofSumsInShards(sizeOf(dtype), elementsOf(tensors), ranks.world(), shards),
+      staging, /*sums=*/true);
+  const Members same{size_t(ranks.rank() % shards), size_t(shards), parts.replicas};
   return reduce(dtype, blocks, [&](const Block &block) -> Status {
-    parts.writeOwn(block.begin, block.count, blocks.own());
+    auto take = [&](size_t rank, const unsigned char *piece) {
+      parts.writeSlice(rank, block, piece);
+    };
+    if (same.count > 1)
+      return gatherBlock(blocks, same, block, take);
+    take(size_t(ranks.rank()), blocks.own());
     return {};
   });
 }
 
 Status allGather(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                  std::vector<unsigned char> &staging) {
-  const Parts parts(tensors, dtype);
-  Blocks blocks(ranks, parts, dtype, workOf(ranks, dtype, tensors), staging);
+  const int shards = ranks.ranksPerReplica();
+  const Parts parts(tensors, dtype, ranks, shards);
+  Blocks blocks(ranks, parts, dtype,
+                ExchangeWork::ofShards(sizeOf(dtype), elementsOf(tensors), shards), staging,
+                /*sums=*/false);
+  const Members replica{size_t(ranks.rank() / shards * shards), 1, size_t(shards)};
   for (int64_t number = 0; number < blocks.count(); ++number) {
     const Block block = blocks.at(number);
     parts.readOwn(block.begin, block.count, blocks.own());
-    TRAINRT_TRY(gatherBlock(blocks, block));
+    TRAINRT_TRY(gatherBlock(blocks, replica, block, [&](size_t rank, const unsigned char *piece) {
+      parts.write(rank - replica.first, block.begin, block.count, piece);
+    }));
   }
   return {};
 }

@@ -14,7 +14,8 @@ struct RankTensor {
   void *data = nullptr;
   int64_t elements = 0;
 };
-/// And of its shard: rank r's is of the elements from r * shard on. What is behind the end is 0.
+/// And of its shard, of as many as there are ranks of a replica (Communicator::ranksPerReplica):
+/// that of the r-th of these is of the elements from r * shard on. What is behind the end is 0.
 struct CutTensor {
   RankTensor whole;
   void *own = nullptr;
@@ -29,7 +30,8 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
 /// Each rank's shards become those of such sums; the tensors stay as they are.
 Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                      std::vector<unsigned char> &staging);
-/// Each tensor, of whatever type, becomes what the shards of all ranks are behind each other.
+/// Each tensor, of whatever type, becomes what the shards of the ranks of a replica are behind each
+/// other.
 Status allGather(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
                  std::vector<unsigned char> &staging);
 

@@ -23,6 +23,12 @@ struct StepNotes {
   int64_t count = -1, total = -1;
 };
 
+/// Neighbours among the ranks of a run: both divide the world, and are all of it where they are 0.
+struct RankGroups {
+  int perNode = 0;    ///< ranks of a node
+  int perReplica = 0; ///< ranks that share a replica of what is in shards
+};
+
 class Communicator {
 public:
   struct Sent {
@@ -34,9 +40,9 @@ public:
     int64_t bytes = 0;
   };
 
-  /// `ranksPerNode` divides the world; 0: all are of one node.
-  Communicator(int rank, int world, int ranksPerNode = 0)
-      : own(rank), count(world), perNode(ranksPerNode ? ranksPerNode : world) {}
+  Communicator(int rank, int world, RankGroups groups = {})
+      : own(rank), count(world), perNode(groups.perNode ? groups.perNode : world),
+        perReplica(groups.perReplica ? groups.perReplica : world) {}
   virtual ~Communicator() = default;
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
@@ -46,6 +52,8 @@ public:
   /// Ranks of a node, which are neighbours: rank = node * ranksPerNode() + one of them. The world
   /// where there is one node, or where they are not equal.
   int ranksPerNode() const { return perNode; }
+  /// Ranks that share a replica: rank = replica * ranksPerReplica() + the shard that it holds.
+  int ranksPerReplica() const { return perReplica; }
 
   /// To each rank its piece of `sent`, from each into its piece of `received`; as many bytes as
   /// that one sends. All ranks call it, in the same order among all calls; it returns when `sent`
@@ -78,7 +86,7 @@ public:
   std::string nodes;
 
 private:
-  const int own, count, perNode;
+  const int own, count, perNode, perReplica;
 };
 
 } // namespace trainrt

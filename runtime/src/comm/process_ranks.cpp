@@ -69,8 +69,8 @@ TrainrtGlooSink sinkOf(std::string &text) {
 /// a connection between ranks. One thread exchanges; any may abort.
 class ProcessRanks final : public Communicator {
 public:
-  ProcessRanks(const ProcessRank &which, int ranksPerNode, std::unique_ptr<ControlPlane> control)
-      : Communicator(which.rank, which.world, ranksPerNode), control(std::move(control)),
+  ProcessRanks(const ProcessRank &which, RankGroups groups, std::unique_ptr<ControlPlane> control)
+      : Communicator(which.rank, which.world, groups), control(std::move(control)),
         vendorSums(which.vendorSums) {}
 
   ~ProcessRanks() override {
@@ -159,23 +159,42 @@ Status checkRank(int64_t rank, int64_t world) {
              : Status();
 }
 
-/// All ranks find the same nodes, or the same error.
-static Status meetNodes(ControlPlane &control, NodePlace own, int &ranksPerNode,
-                        std::string &told) {
+Status checkReplicas(int64_t perReplica, int64_t world) {
+  return perReplica < 0 || (perReplica && world % perReplica)
+             ? fail(Code::InvalidArgument, world, " ranks cannot share replicas of the model by ",
+                    perReplica, " each: shard_within is a divisor")
+             : Status();
+}
+
+/// All ranks find the same groups, or the same error.
+static Status meetGroups(ControlPlane &control, const ProcessRank &which, RankGroups &groups,
+                         std::string &told) {
+  NodePlace own = which.node;
   own.host = hostName();
   ByteWriter mine;
-  mine.fields(own.host, own.asked, own.local, own.localRank);
+  mine.fields(own.host, own.asked, own.local, own.localRank, which.perReplica);
   std::vector<std::string> texts;
   TRAINRT_TRY(control.gather(mine.bytes, texts));
   std::vector<NodePlace> places(texts.size());
+  std::vector<int64_t> replicas;
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     ByteReader reader(texts[rank]);
     NodePlace &place = places[rank];
-    reader.fields(place.host, place.asked, place.local, place.localRank);
+    int64_t perReplica = 0;
+    reader.fields(place.host, place.asked, place.local, place.localRank, perReplica);
     if (!reader.isDone())
       return fail(Code::RankLost, "rank ", rank, " runs another version of the runtime");
+    replicas.push_back(perReplica);
   }
-  return findNodes(places, ranksPerNode, told);
+  for (size_t rank = 1; rank < replicas.size(); ++rank)
+    if (replicas[rank] != replicas[0])
+      return fail(Code::InvalidArgument,
+                  "the ranks of a run share replicas alike, but rank 0 was "
+                  "told of ",
+                  replicas[0], " for each and rank ", rank, " of ", replicas[rank], " (0: all)");
+  TRAINRT_TRY(checkReplicas(replicas[0], which.world));
+  groups.perReplica = int(replicas[0]);
+  return findNodes(places, groups.perNode, told);
 }
 
 /// `ranks` is set where all are there. The listening socket is owned here from `join` on:
@@ -188,10 +207,10 @@ Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks)
   std::unique_ptr<ControlPlane> control;
   TRAINRT_TRY(ControlPlane::join(which.rank, which.world, at, Socket(which.listening), which.limits,
                                  control));
-  int ranksPerNode = 0;
+  RankGroups groups;
   std::string told;
-  TRAINRT_TRY(meetNodes(*control, which.node, ranksPerNode, told));
-  ranks = std::make_shared<ProcessRanks>(which, ranksPerNode, std::move(control));
+  TRAINRT_TRY(meetGroups(*control, which, groups, told));
+  ranks = std::make_shared<ProcessRanks>(which, groups, std::move(control));
   ranks->nodes = std::move(told);
   return {};
 }

@@ -21,14 +21,18 @@ struct ProcessRank {
   RankLimits limits;
   bool vendorSums = false; ///< Communicator::wantsVendorSums
   NodePlace node;          ///< its host is found here
+  int64_t perReplica = 0;  ///< RankGroups::perReplica, the same for all
 };
 
 /// InvalidArgument where there is no such rank.
 Status checkRank(int64_t rank, int64_t world);
 
+/// InvalidArgument where ranks cannot share replicas by so many each; 0: all share one.
+Status checkReplicas(int64_t perReplica, int64_t world);
+
 /// Waits for all ranks. RankLost where ranks do not come. Their `connect` loads the plugin:
 /// NotFound where it is not installed. InvalidArgument, on all of them, where they cannot be of the
-/// nodes that they are asked to be of.
+/// nodes, or share the replicas, that they are told of.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks);
 
 } // namespace trainrt

@@ -44,8 +44,8 @@ struct Meeting {
 
 class ThreadRank final : public Communicator {
 public:
-  ThreadRank(int rank, int world, int ranksPerNode, std::shared_ptr<Meeting> meeting)
-      : Communicator(rank, world, ranksPerNode), meeting(std::move(meeting)) {}
+  ThreadRank(int rank, int world, RankGroups groups, std::shared_ptr<Meeting> meeting)
+      : Communicator(rank, world, groups), meeting(std::move(meeting)) {}
 
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
     const size_t ranks = size_t(world());
@@ -90,11 +90,11 @@ private:
 
 } // namespace
 
-std::vector<std::unique_ptr<Communicator>> createThreadRanks(int world, int ranksPerNode) {
+std::vector<std::unique_ptr<Communicator>> createThreadRanks(int world, RankGroups groups) {
   auto meeting = std::make_shared<Meeting>(world);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::make_unique<ThreadRank>(rank, world, ranksPerNode, meeting));
+    ranks.push_back(std::make_unique<ThreadRank>(rank, world, groups, meeting));
   return ranks;
 }
 

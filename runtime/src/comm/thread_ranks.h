@@ -9,9 +9,9 @@
 
 namespace trainrt {
 
-/// The ends of `world` ranks, by rank; each is for a thread of its own. `ranksPerNode`: as if that
-/// many were of a machine each; it divides the world.
-std::vector<std::unique_ptr<Communicator>> createThreadRanks(int world, int ranksPerNode = 0);
+/// The ends of `world` ranks, by rank; each is for a thread of its own. `groups.perNode`: as if
+/// that many were of a machine each.
+std::vector<std::unique_ptr<Communicator>> createThreadRanks(int world, RankGroups groups = {});
 
 } // namespace trainrt
 

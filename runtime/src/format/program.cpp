@@ -156,7 +156,7 @@ bool isTransfer(const Function &function, const Command &command) {
 void Program::setRunSymbols(const RunPlace &place, std::vector<int64_t> &values) const {
   for (size_t i = 0; i < symbols.size(); ++i)
     if (symbols[i].run != Symbol::Run::None)
-      values[i] = symbols[i].run == Symbol::Run::World ? place.world : place.rank;
+      values[i] = symbols[i].run == Symbol::Run::World ? place.shards() : place.shard();
 }
 
 bool Program::hasShards() const {
@@ -173,8 +173,8 @@ static ShardRange cut(int64_t bytes, int64_t unit, const RunPlace &place) {
   if (!unit)
     return {0, bytes, bytes};
   const int64_t units = bytes / unit + (bytes % unit != 0);
-  const int64_t held = ((units + place.world - 1) / place.world) * unit;
-  const int64_t begin = std::min(place.rank * held, bytes);
+  const int64_t held = ((units + place.shards() - 1) / place.shards()) * unit;
+  const int64_t begin = std::min(place.shard() * held, bytes);
   return {begin, std::min(held, bytes - begin), held};
 }
 

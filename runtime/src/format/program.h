@@ -51,6 +51,11 @@ struct Symbol {
 /// Which of the ranks of a run a session is.
 struct RunPlace {
   int64_t world = 1, rank = 0;
+  int64_t perReplica = 0; ///< ranks that share a replica of what is in shards, neighbours; 0: all
+  int64_t shards() const { return perReplica ? perReplica : world; }
+  int64_t shard() const { return rank % shards(); }
+  int64_t replicas() const { return world / shards(); }
+  int64_t replica() const { return rank / shards(); }
 };
 
 struct TensorDecl {

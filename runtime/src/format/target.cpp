@@ -19,6 +19,7 @@ const TargetTraits targetTraits[] = {
      .hasTuning = false,
      .runsAhead = false,
      .vendorProducts = false,
+     .hasReplicas = true,
      .narrowAttention = false,
      .hasLoops = true},
     {.name = "cuda",
@@ -30,6 +31,7 @@ const TargetTraits targetTraits[] = {
      .hasTuning = true,
      .runsAhead = true,
      .vendorProducts = true,
+     .hasReplicas = false,
      .narrowAttention = true,
      .hasLoops = false},
 };

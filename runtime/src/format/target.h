@@ -34,6 +34,8 @@ struct TargetTraits {
   bool runsAhead;
   /// Whether matmuls have epilogues, and other types than f32.
   bool vendorProducts;
+  /// Whether only some of the ranks may share a replica of what is in shards.
+  bool hasReplicas;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;
   /// Whether commands are repeated for the steps of a sequence.

@@ -29,9 +29,12 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
                     [](const auto &op, const StepView &step) { return op.bytes(step); });
 }
 
-int64_t commandSent(const ExecutionPlan &plan, size_t index, int world) {
+int64_t commandSent(const ExecutionPlan &plan, size_t index, const RunPlace &place) {
   const auto *op = std::get_if<Collective>(&plan.steps[index].command->op);
-  return op ? CollectiveView(plan.view(plan.steps[index]), *op).work(world).sent() : 0;
+  return op ? CollectiveView(plan.view(plan.steps[index]), *op)
+                  .work(place.world, place.shards())
+                  .sent()
+            : 0;
 }
 
 namespace {

@@ -21,8 +21,8 @@ std::string exchangeText(const Program &program, const Function &function, const
 /// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
 int64_t commandBytes(const ExecutionPlan &plan, size_t index);
 
-/// Of these, bytes that a rank of `world` sends to others; 0 for what a rank does alone.
-int64_t commandSent(const ExecutionPlan &plan, size_t index, int world);
+/// Of these, bytes that such a rank sends to others; 0 for what a rank does alone.
+int64_t commandSent(const ExecutionPlan &plan, size_t index, const RunPlace &place);
 
 /// The floating-point values that a step of the plan writes completely or for the last time: a
 /// kernel of several launches counts with the last one.

@@ -495,8 +495,12 @@ Status Saving::layOut() {
     std::vector<ElementRange> ranges = dealTensors(tensors, rank(), loads);
     for (size_t i = 0; i < ranges.size(); ++i)
       if (const ShardRange &own = cut[part][i]; own.held) {
+        const RunPlace &place = session.runPlace();
         const auto width = int64_t(sizeOf(tensors[i].dtype));
-        ranges[i] = {own.begin / width, (own.begin + own.there) / width};
+        // Replicas take turns at what all of them have.
+        ranges[i] = int64_t(i) % place.replicas() == place.replica()
+                        ? ElementRange{own.begin / width, (own.begin + own.there) / width}
+                        : ElementRange();
       }
     TRAINRT_TRY(parts[part].file.layOut(std::move(tensors), std::move(ranges)));
   }

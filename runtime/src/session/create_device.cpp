@@ -29,21 +29,21 @@ Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &o
 }
 
 void addHostEstimate(const Program &, const std::vector<ExecutionPlan> &plans, unsigned threads,
-                     int64_t world, MemoryUse &use) {
+                     const RunPlace &place, MemoryUse &use) {
   // Kernels of all plans share threads' memory: the largest counts.
   std::vector<const ExecutionPlan *> all;
   for (const ExecutionPlan &plan : plans)
     all.push_back(&plan);
-  use.scratch = estimateScratch(all, threads, world);
+  use.scratch = estimateScratch(all, threads, place);
 }
 
 void addCudaEstimate(const Program &program, const std::vector<ExecutionPlan> &plans, unsigned,
-                     int64_t world, MemoryUse &use) {
+                     const RunPlace &place, MemoryUse &use) {
   int64_t exchange = 0;
   for (const ExecutionPlan &plan : plans) {
     cuda::addEstimate(program, plan, use);
-    if (world > 1)
-      exchange = std::max(exchange, cuda::stagingBytes(plan, int(world)));
+    if (place.world > 1)
+      exchange = std::max(exchange, cuda::stagingBytes(plan, int(place.world)));
   }
   use.scratch += exchange;
 }
@@ -69,8 +69,8 @@ Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions 
 }
 
 void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
-                       unsigned threads, int64_t world, MemoryUse &use) {
-  kinds[uint8_t(program.target)].addEstimate(program, plans, threads, world, use);
+                       unsigned threads, const RunPlace &place, MemoryUse &use) {
+  kinds[uint8_t(program.target)].addEstimate(program, plans, threads, place, use);
 }
 
 } // namespace trainrt

@@ -11,10 +11,10 @@ namespace trainrt {
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device);
 
-/// Raises `use` to what the device would hold for these plans, with so many threads of the host and
-/// ranks.
+/// Raises `use` to what the device would hold for these plans, with so many threads of the host, on
+/// such a rank.
 void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
-                       unsigned threads, int64_t world, MemoryUse &use);
+                       unsigned threads, const RunPlace &place, MemoryUse &use);
 
 } // namespace trainrt
 

@@ -23,11 +23,14 @@ unsigned availableCores() {
 
 Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatch,
                       unsigned microBatches, unsigned threads, MemoryUse &use, bool byVariants,
-                      int64_t world) {
+                      int64_t world, int64_t perReplica) {
+  const RunPlace place{world, 0, perReplica};
   if (world < 1)
     return fail(Code::InvalidArgument, "symbol 'world': ", world, " is no number of ranks");
+  if (perReplica < 0 || (perReplica && world % perReplica))
+    return fail(Code::InvalidArgument, "symbol 'shards': ", perReplica,
+                " is no divisor of the number of ranks, ", world);
   const Program &program = package.program();
-  const RunPlace place{world, 0};
   std::vector<int64_t> symbols = ofBatch;
   program.setRunSymbols(place, symbols);
   std::vector<const Function *> functions;
@@ -74,7 +77,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
   if (usesGradients)
     use.gradients = layOutGradients(package, place, ignored);
   assert(!plans.empty() && "a package has a function for it");
-  addDeviceEstimate(program, plans, threads ? threads : availableCores(), world, use);
+  addDeviceEstimate(program, plans, threads ? threads : availableCores(), place, use);
   const TargetTraits &target = traitsOf(program.target);
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
@@ -87,7 +90,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
         made || (parameter.hasWeights && !parameter.embedded &&
                  parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0);
     // In the device's block, copied for itself, or read where it is.
-    const bool isCut = microBatches && world > 1 && program.parameters[i].shardUnit;
+    const bool isCut = microBatches && place.shards() > 1 && program.parameters[i].shardUnit;
     // Written ones have whole units, of one rank as well.
     const int64_t bytes = isCut || inBlock || copied ? shardOf(program.parameters[i], place).held
                                                      : program.parameters[i].staticBytes;

@@ -40,7 +40,15 @@ Status Session::start(const SessionOptions &options) {
     return fail(Code::Unsupported, source->path(), ": the package is for one rank, not for ",
                 ranks->world(), "; compile it with --distribute data");
   if (ranks && !inference)
-    where = {ranks->world(), ranks->rank()};
+    where = {ranks->world(), ranks->rank(), ranks->ranksPerReplica()};
+  if (where.replicas() > 1 && !traitsOf(program.target).hasReplicas)
+    return fail(Code::Unsupported, source->path(),
+                ": on this target all ranks share one replica; leave --shard-within out");
+  if (where.replicas() > 1 && !program.hasShards())
+    return fail(Code::Unsupported, source->path(), ": there is nothing that only ", where.shards(),
+                " of ", where.world,
+                " ranks could share (--shard-within); compile it with --distribute zero1, zero2 or "
+                "zero3");
   anyModel = options.anyModel;
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
@@ -53,8 +61,7 @@ Status Session::start(const SessionOptions &options) {
     numerics = check.get();
     observer = std::move(check);
   } else if (options.commandDone) {
-    observer =
-        std::make_unique<CommandTimes>(program, ranks ? ranks->world() : 1, options.commandDone);
+    observer = std::make_unique<CommandTimes>(program, where, options.commandDone);
     commandDone = options.commandDone;
   }
   TRAINRT_TRY(createDevice(
@@ -617,7 +624,7 @@ Status Session::place(Value kind, size_t index, Place &place) const {
       return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
     at(Space::Parameter, decl.dtype);
     place.readOnly = values.parameters().isMapped(index);
-    if (!decl.shardUnit || where.world == 1)
+    if (!decl.shardUnit || where.shards() == 1)
       return {};
     return fail(Code::Unsupported, "parameter '", decl.name,
                 "': each rank holds a part of it; a checkpoint has all, which one process reads");
@@ -625,7 +632,7 @@ Status Session::place(Value kind, size_t index, Place &place) const {
     if (!hasState())
       return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
     at(Space::State, decl.dtype);
-    if (!decl.shardUnit || where.world == 1)
+    if (!decl.shardUnit || where.shards() == 1)
       return {};
     return fail(Code::Unsupported, "state '", decl.name,
                 "': each rank holds a part of it; a checkpoint has all");
@@ -634,7 +641,7 @@ Status Session::place(Value kind, size_t index, Place &place) const {
       return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
     if (!values.hasGradients())
       return fail(Code::NotFound, "no gradients have been computed yet");
-    if (decl.gradientUnit && where.world > 1)
+    if (decl.gradientUnit && where.shards() > 1)
       return fail(Code::Unsupported, "the gradient of '", decl.name,
                   "': each rank holds a part of it");
     at(Space::Gradient, gradientType(decl));

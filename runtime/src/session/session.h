@@ -123,12 +123,15 @@ public:
   Status setState(size_t index, ArrayView array);
   /// Whether other ranks have the rest of this parameter or state; this one has `range` of it.
   bool holdsShard(Value kind, size_t index, ShardRange &range) const;
+  const RunPlace &runPlace() const { return where; }
   /// The elements of this rank's shard, without what is behind the tensor's end.
   Status shard(Value kind, size_t index, ArrayView &shard) const;
   /// Whether others have a part of this session's state.
-  bool hasShards() const { return where.world > 1 && source->program().hasShards(); }
+  bool hasShards() const { return where.shards() > 1 && source->program().hasShards(); }
   /// And of its parameters: all ranks evaluate at once.
-  bool sharesParameters() const { return where.world > 1 && source->program().sharesParameters(); }
+  bool sharesParameters() const {
+    return where.shards() > 1 && source->program().sharesParameters();
+  }
   /// All ranks of this process, where it has several: `sessions[r]` is rank r.
   void setRanksHere(std::vector<Session *> sessions) { ranksHere = std::move(sessions); }
 

@@ -200,7 +200,7 @@ static const TensorDecl &declOf(const Program &program, Session::Value kind, siz
 
 bool Session::holdsShard(Value kind, size_t index, ShardRange &range) const {
   const TensorDecl &decl = declOf(source->program(), kind, index);
-  if (!decl.shardUnit || where.world == 1)
+  if (!decl.shardUnit || where.shards() == 1)
     return false;
   range = shardOf(decl, where);
   return true;

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranks of several machines, for which neighbours of one stand: W of them make the steps of one process with --accumulate W.
+"""Ranks of several machines, for which neighbours of one stand, and ranks of which only some share a replica: W of them make the steps
+of one process with --accumulate W.
 
   rank_nodes.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
 import argparse
+import json
 import pathlib
 import sys
 
@@ -13,6 +15,9 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "Inputs"))
 from cases import expect, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
+
+sys.path.insert(0, str(HERE.parents[1] / "e2e"))
+import wide_model  # noqa: E402
 
 
 class Cases(Processes):
@@ -47,8 +52,8 @@ class Cases(Processes):
             ]  # fmt: skip
             ends = [self.ended(rank) for rank in ranks]
             expect([code for code, _ in ends] == [0] * 4 and (said in ends[0][1]) == (each == 2), ends)
-        _, err = self.run(package, data, "--ranks", "3", "--ranks-per-node", "2", code=4)
-        expect("3 ranks are no nodes of 2 each" in err, err)
+        _, err = self.run(package, data, "--ranks", "3", "--ranks-per-node", "2", code=2)
+        expect("--ranks-per-node 2 is no divisor of the number of ranks, 3" in err, err)
         at = f"127.0.0.1:{self.port()}"
         ranks = [
             self.start(package, data, "--coordinator", at, "--world", "2", "--rank", str(r), "--ranks-per-node", str(r + 1))
@@ -57,9 +62,102 @@ class Cases(Processes):
         for code, err in [self.ended(rank) for rank in ranks]:
             expect(code == 4 and "rank 0 was told of nodes of 1 ranks and rank 1 of 2" in err, code, err)
 
+    def case_replicas(self):
+        """Several of what is in shards, on any nodes."""
+        run = ["--batch-size", "2", "--steps", "3"]
+        for how, flags, world, groups in (
+            ("zero1", ["--optimizer-state", "int8", "--clip-norm", "1"], 4, [(2, 0), (2, 2), (1, 0)]),
+            ("zero2", ["--optimizer", "lamb", "--grad-norm", "--optimizer-state", "bf16"], 4, [(2, 0), (1, 2)]),
+            ("zero3", ["--optimizer-state", "int8", "--clip-norm", "1"], 4, [(2, 0), (2, 2), (1, 0)]),
+            ("zero3", ["--lora", "r=4,alpha=8", "--quantize", "nf4"], 6, [(3, 2)]),
+        ):
+            package = self.sharded(*flags, how=how)
+            expected = self.trained(package, self.rows, *run, "--accumulate", world)
+            for within, node in groups:
+                ways = ["--emulate-world", world, "--shard-within", within, *(["--ranks-per-node", node] if node else [])]
+                self.equal(self.trained(package, self.rows, *run, *ways), expected, f"{how} {ways}")
+        # A rank without a batch, and others in a variant of the step.
+        wide_model.widen(self.arguments.models / "gpt2.onnx", wide := self.path(".onnx"), 128, 2100)
+        run = ["--batch-size", "2", "--steps", "3", "--trim"]
+        package = self.trainc(wide.with_suffix(""), "--distribute", "zero3", "--clip-norm", "1")
+        self.equal(self.trained(package, self.tokens, *run, "--emulate-world", "4", "--shard-within", "2"),
+                   self.trained(package, self.tokens, *run, "--accumulate", "4"), "variants")  # fmt: skip
+
+    def case_replicas_in_processes(self):
+        run, world = ["--batch-size", "2", "--steps", "3"], ["--ranks", "4", "--shard-within", "2"]
+        for how in ("zero1", "zero2", "zero3"):
+            package = self.sharded("--clip-norm", "0.3", how=how)
+            self.equal(self.trained(package, self.rows, *run, *world), self.trained(package, self.rows, *run, "--accumulate", "4"), how)
+        scores = []
+        for ways in (world, ["--accumulate", "4"]):
+            events = self.log(package, self.rows, *run, "--eval", self.data(**wide_model.rows(10)), "--eval-every", "2", *ways)
+            scores.append([e["loss"] for e in events if "loss" in e])
+        expect(scores[0] == scores[1] and len(scores[0]) > 3, scores)
+        exported = self.path(".safetensors")
+        _, err = self.run(package, self.rows, *run, "--ranks", "2", "--shard-within", "1", "--export", exported)
+        expect("replicas     2 of what is in shards, of 1 rank each\n" in err and exported.exists(), err)
+
+    def case_replicas_in_checkpoints(self):
+        """Each tensor is written once, and any number of ranks and replicas goes on."""
+        for how in ("zero1", "zero3"):
+            package, run, saved = self.sharded("--optimizer-state", "int8", how=how), ["--batch-size", "2", "--steps", "4"], self.path("")
+            world = ["--emulate-world", "4", "--shard-within"]
+            whole = self.losses(package, self.rows, *run, *world, "2", "--save", saved, "--save-every", "2")
+            for ways in ([*world, "2"], [*world, "4"], [*world, "1"], ["--accumulate", "4"]):
+                rest = self.losses(package, self.rows, *run, *ways, "--resume", saved / "step-2")
+                expect(rest == whole[2:], how, ways, rest, whole)
+            run += ["--resume", saved / "step-2"]
+            expected = self.trained(package, self.rows, *run, "--accumulate", "2")
+            self.equal(self.trained(package, self.rows, *run, "--emulate-world", "2", "--shard-within", "1"), expected, how)
+
+    def case_memory_of_replicas(self):
+        """What the report, and the plan of a run, say of a rank is what it holds."""
+        told = {}
+        for how in ("zero1", "zero3"):
+            for within in (1, 2, 4):
+                report = self.path(".json")
+                dims = ["--dim", "batch=1..2", "--dim", "world=4", "--dim", f"shards={within}", f"--report={report}"]
+                package = self.sharded("--clip-norm", "1", *dims, how=how)
+                said = json.loads(report.read_text())
+                expect(said["sizes"]["world"] == 4 and said["sizes"]["shards"] == within and said["time"]["world"] == 4, said["sizes"])
+                told[how, within] = said["peak_bytes"]
+                flags = ["--batch-size", "2", "--threads", "1", "--shard-within", within]
+                events = self.log(package, self.rows, *flags, "--steps", "2", "--memory-stats", "--emulate-world", "4")
+                held = max(e["peak_bytes"] for e in events if "peak_bytes" in e)
+                expect(abs(told[how, within] - held) <= 0.02 * held, how, within, told, held)
+                (plan,) = [e for e in self.log(package, self.rows, *flags, "--ranks", "4", "--dry-run") if e["event"] == "memory"]
+                expect(abs(plan["total"] - held) <= 0.02 * held, how, within, plan, held)
+            expect(told[how, 4] < told[how, 2] < told[how, 1], told)
+
+    def case_refused_replicas(self):
+        distributed, data, sharded = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp"), self.sharded()
+        for ways in (["--emulate-world", "4"], ["--ranks", "4"], ["--ranks", "4", "--dry-run"]):
+            _, err = self.run(sharded, self.rows, *ways, "--shard-within", "3", code=2)
+            expect("--shard-within 3 is no divisor of the number of ranks, 4" in err, err)
+        self.refused(["there is nothing that only 2 of 4 ranks could share (--shard-within); compile it with --distribute zero1, zero2 or zero3"],
+                     distributed, data, "--emulate-world", "4", "--shard-within", "2")  # fmt: skip
+        self.refused(["--shard-within needs several ranks"], sharded, self.rows, "--shard-within", "2", code=2)
+        at = f"127.0.0.1:{self.port()}"
+        ranks = [
+            self.start(sharded, self.rows, "--coordinator", at, "--world", "2", "--rank", str(r), "--shard-within", str(r + 1))
+            for r in (0, 1)
+        ]
+        for code, err in [self.ended(rank) for rank in ranks]:
+            expect(code == 4 and "rank 0 was told of 1 for each and rank 1 of 2 (0: all)" in err, code, err)
+        for flags, words in (
+            (["zero1", "--dim", "world=4", "--dim", "shards=3"], "--dim: shards=3 is no divisor of world=4"),
+            (["data", "--dim", "world=4", "--dim", "shards=2"], "shards=2 is for --distribute zero1, zero2 or zero3: with data each rank has all"),
+        ):
+            said = self.trainc("mlp", "--distribute", *flags, code=2)
+            expect(words in said, said)
+        wide_model.write(named := self.path(".onnx"), batch="shards")
+        said = self.trainc(named.with_suffix(""), "--distribute", "zero1", code=1)
+        expect("--distribute zero1: the model has a size called 'shards', which is one of the ranks" in said, said)
+
     def case_refused(self):
         distributed, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
-        self.refused(["3 ranks are no nodes of 2 each"], distributed, data, "--emulate-world", "3", "--ranks-per-node", "2", code=4)
+        said = "--ranks-per-node 2 is no divisor of the number of ranks, 3"
+        self.refused([said], distributed, data, "--emulate-world", "3", "--ranks-per-node", "2", code=2)
         self.refused(["--ranks-per-node needs several ranks: --ranks N, --emulate-world N, --coordinator or a launcher"],
                      distributed, data, "--ranks-per-node", "2", code=2)  # fmt: skip
 

@@ -574,6 +574,8 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
   }
   if (ranks > 1)
     values.push_back({"world", ranks});
+  if (ranksPerReplica)
+    values.push_back({"shards", ranksPerReplica});
   return values;
 }
 

@@ -94,7 +94,10 @@ public:
   std::vector<trainrt_symbol_value> symbolValues(int64_t rows, int64_t length = 0) const;
 
   /// Of the run: 1 without it.
-  void setRanks(int64_t count) { ranks = count; }
+  void setRanks(int64_t count, int64_t perReplica) {
+    ranks = count;
+    ranksPerReplica = perReplica;
+  }
 
   /// Whether rows are copied one by one, and say how long they are.
   bool hasRows() const { return source != nullptr; }
@@ -202,7 +205,7 @@ private:
   std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
   const Package &package;
   std::vector<Trim> trims;
-  int64_t rowCount = 1, batch = 1, ranks = 1;
+  int64_t rowCount = 1, batch = 1, ranks = 1, ranksPerReplica = 0;
   bool isStatic = false, isChosen = false, lacking = false;
 };
 

@@ -64,6 +64,20 @@ RankPlace findPlace(const Options &options) {
   return place;
 }
 
+void checkGroups(const Options &options, int64_t world) {
+  for (auto [each, name] : {std::pair(options.ranksPerNode, "--ranks-per-node"),
+                            {options.shardWithin, "--shard-within"}}) {
+    if (each && world == 1)
+      throw Failure(exitUsage, std::string(name) +
+                                   " needs several ranks: --ranks N, --emulate-world N, "
+                                   "--coordinator or a launcher");
+    if (each && world % each)
+      throw Failure(exitUsage, std::string(name) + " " + std::to_string(each) +
+                                   " is no divisor of the number of ranks, " +
+                                   std::to_string(world));
+  }
+}
+
 /// What is written is rank 0's, but for checkpoints, of which each rank writes a part; and what is
 /// told, too, unless all are to speak. What decides on steps and checkpoints stays the same on all:
 /// data, checkpoints that are read, --eval with --patience, the end.
@@ -105,6 +119,7 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
   settings.listening = place.listening;
   settings.vendor_sums = options.reduce == "nccl";
   settings.ranks_per_node = int32_t(options.ranksPerNode);
+  settings.shard_within = int32_t(options.shardWithin);
   settings.local_world = int32_t(place.local);
   settings.local_rank = int32_t(place.localRank);
   settings.join_seconds = int32_t(options.joinTimeout);

@@ -34,6 +34,10 @@ struct RankPlace {
 /// without any. Throws Failure where what there is does not do.
 RankPlace findPlace(const Options &options);
 
+/// Throws a Failure where ranks of which there are `world` cannot be of the nodes, or share the
+/// replicas, that the options ask for.
+void checkGroups(const Options &options, int64_t world);
+
 /// What the options come to on this rank: what only rank 0 does is not asked for on others.
 void applyPlace(const RankPlace &place, Options &options);
 

@@ -171,9 +171,9 @@ void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &pla
 
 /// Plans run one after the other in the same block of kernels' scratch, so the largest counts once.
 int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigned threads,
-                        int64_t world) {
+                        const RunPlace &place) {
   int64_t kernels = 0;
-  WorkingMemory memory(gemmTile(), threads, world);
+  WorkingMemory memory(gemmTile(), threads, place.world, place.shards());
   for (const ExecutionPlan *plan : plans) {
     kernels = std::max(kernels, padded(plan->scratchBytes));
     for (const ExecutionPlan::Step &step : plan->steps)

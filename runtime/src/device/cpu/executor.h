@@ -18,9 +18,9 @@
 namespace trainrt {
 
 /// What Executor::scratchBytes comes to on this machine once all of these plans have run: an upper
-/// bound, since it depends on the timing which threads take part in what. `world`: ranks.
+/// bound, since it depends on the timing which threads take part in what. `place`: which rank.
 int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigned threads,
-                        int64_t world);
+                        const RunPlace &place);
 
 class Executor {
 public:

@@ -47,13 +47,15 @@ struct CollectiveView : StepView {
   size_t whole(size_t pair) const { return pair + (gathers() ? numPairs() : 0); }
   size_t own(size_t pair) const { return pair + (gathers() ? 0 : numPairs()); }
   int64_t elements(size_t tensor) const { return sizes[tensor]; }
-  ExchangeWork work(int64_t world) const {
+  /// Of `shards` ranks that share a replica, among all of a run; 0: all.
+  ExchangeWork work(int64_t world, int64_t shards = 0) const {
+    shards = shards ? shards : world;
     const auto width = int64_t(sizeOf(op.dtype));
     const std::span<const int64_t> all = sizes;
     if (op.isInPlace())
       return ExchangeWork::ofSums(width, all, world);
-    return gathers() ? ExchangeWork::ofShards(width, all.first(numPairs()), world)
-                     : ExchangeWork::ofShardedSums(width, all.last(numPairs()), world);
+    return gathers() ? ExchangeWork::ofShards(width, all.first(numPairs()), shards)
+                     : ExchangeWork::ofSumsInShards(width, all.last(numPairs()), world, shards);
   }
   bool gathers() const { return op.kind == Collective::Kind::AllGather; }
   bool isEmpty() const {

@@ -11,7 +11,7 @@
 
 namespace trainrt {
 
-/// Each rank has one part of all tensors, which travels a block at a time.
+/// Each rank adds up, or has, one part of all tensors, which travels a block at a time.
 class ExchangeWork {
 public:
   /// Of what travels at a time, to all ranks together; between GPUs of what is added up.
@@ -25,46 +25,50 @@ public:
     int64_t part = 0;
     for (int64_t count : elements)
       part += (count + world - 1) / world;
-    return {elementBytes, part, world, 2, true};
+    return {elementBytes, part, world, 2 * (world - 1), true};
   }
-  /// From tensors to shards of so many elements of their sum, one way.
-  static ExchangeWork ofShardedSums(int64_t elementBytes, std::span<const int64_t> shards,
-                                    int64_t world) {
-    return {elementBytes, all(shards), world, 1, true};
+  /// Tensors of all shards, of so many elements each, on the ranks that have them.
+  static ExchangeWork ofShards(int64_t elementBytes, std::span<const int64_t> elements,
+                               int64_t shards) {
+    return {elementBytes, all(elements), shards, shards - 1, false};
   }
-  /// From shards of so many elements to tensors.
-  static ExchangeWork ofShards(int64_t elementBytes, std::span<const int64_t> shards,
-                               int64_t world) {
-    return {elementBytes, all(shards), world, 1, false};
+  /// The sums of shards of so many elements on all ranks that have them, of which `shards` share a
+  /// replica (0: all): each rank adds up as much, and gives it to those with the same shard.
+  static ExchangeWork ofSumsInShards(int64_t elementBytes, std::span<const int64_t> elements,
+                                     int64_t world, int64_t shards = 0) {
+    const int64_t replicas = shards ? world / shards : 1;
+    return {elementBytes, (all(elements) + replicas - 1) / replicas, world,
+            world - 1 + replicas - 1, true};
   }
 
   /// Elements of a part, zeros behind the ends of tensors included, and of a block of it: 0 where
   /// there is nothing to send.
   int64_t part, block;
-  /// Bytes for a piece for each rank, one from each, and one more.
-  int64_t staging() const { return world > 1 ? block * width * (2 * world + 1) : 0; }
-  /// Elements of a part that GPUs add up at a time, and bytes between two ranks' pieces of these,
-  /// whole lines of memory.
-  int64_t deviceBlock() const { return blockOf(part, width * world, deviceBlockBytes); }
-  int64_t devicePiece() const { return (deviceBlock() * width + 255) / 256 * 256; }
-  /// Bytes for the others' pieces: they are all that does not lie where it belongs.
-  int64_t deviceStaging() const { return adds ? devicePiece() * (world - 1) : 0; }
+  int64_t ranks; ///< that exchange
+  /// Bytes for a piece for each of the ranks that exchange, one from each, and one more.
+  int64_t staging() const { return ranks > 1 ? block * width * (2 * ranks + 1) : 0; }
   /// The block where ranks are of so many nodes, and two sums of a piece for each node need room,
   /// too: `staging` is enough for all of it.
   int64_t blockOfNodes(int64_t nodes) const {
     if (nodes == 1)
       return block;
-    const int64_t pieces = 2 * world + 1;
+    const int64_t pieces = 2 * ranks + 1;
     return std::min(block, std::max<int64_t>(1, block * pieces / (pieces + 2 * nodes)));
   }
+  /// Elements of a part that GPUs add up at a time, and bytes between two ranks' pieces of these,
+  /// whole lines of memory.
+  int64_t deviceBlock() const { return blockOf(part, width * ranks, deviceBlockBytes); }
+  int64_t devicePiece() const { return (deviceBlock() * width + 255) / 256 * 256; }
+  /// Bytes for the others' pieces: they are all that does not lie where it belongs.
+  int64_t deviceStaging() const { return adds ? devicePiece() * (ranks - 1) : 0; }
   /// Bytes that a rank sends to others, and as many that it gets. With several nodes all ranks but
   /// the last node's send as much as a part more for each sum.
-  int64_t sent() const { return rounds * (world - 1) * part * width; }
+  int64_t sent() const { return pieces * part * width; }
 
 private:
-  ExchangeWork(int64_t width, int64_t part, int64_t world, int64_t rounds, bool adds)
-      : part(part), block(blockOf(part, width * world, blockBytes)), width(width), world(world),
-        rounds(rounds), adds(adds) {}
+  ExchangeWork(int64_t width, int64_t part, int64_t ranks, int64_t pieces, bool adds)
+      : part(part), block(blockOf(part, width * ranks, blockBytes)), ranks(ranks), width(width),
+        pieces(pieces), adds(adds) {}
 
   static int64_t all(std::span<const int64_t> shards) {
     return std::accumulate(shards.begin(), shards.end(), int64_t(0));
@@ -74,7 +78,7 @@ private:
     return std::min(part, std::max(fewestElements, most));
   }
 
-  int64_t width, world, rounds;
+  int64_t width, pieces; ///< `pieces`: that a rank sends, of a part each
   bool adds;
 };
 

@@ -43,11 +43,11 @@ struct AttentionExtents {
 
 class WorkingMemory {
 public:
-  /// `world`: ranks that train together.
-  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world = 1)
-      : world(world), tile(tile), threads(threads) {}
+  /// `world`: ranks that train together, of which `shards` share a replica.
+  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world = 1, int64_t shards = 1)
+      : world(world), shards(shards), tile(tile), threads(threads) {}
 
-  const int64_t world;
+  const int64_t world, shards;
 
   void addGemm(const GemmArgs &args);
   /// Dropout's coordinates are taken to be those of the rows.

@@ -17,7 +17,7 @@ Status CommandTimes::ran(const ExecutionPlan &plan, size_t index, double start, 
   record.start = start;
   record.seconds = seconds;
   record.bytes = commandBytes(plan, index);
-  record.sent = commandSent(plan, index, world);
+  record.sent = commandSent(plan, index, place);
   // Where nothing runs beside it all others wait.
   if (std::holds_alternative<Collective>(command.op))
     record.waited = waitedFor.value_or(seconds);

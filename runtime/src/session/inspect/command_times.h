@@ -18,9 +18,10 @@ namespace trainrt {
 /// together, once it has ended.
 class CommandTimes final : public CommandObserver {
 public:
-  /// `world`: ranks that train together.
-  CommandTimes(const Program &program, int world, std::function<void(const CommandRecord &)> done)
-      : program(program), world(world), done(std::move(done)) {}
+  /// `place`: which of the ranks that train together this is.
+  CommandTimes(const Program &program, const RunPlace &place,
+               std::function<void(const CommandRecord &)> done)
+      : program(program), place(place), done(std::move(done)) {}
   bool reads() const override { return false; }
   void waited(double seconds) override { waitedFor = seconds; }
   Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
@@ -28,7 +29,7 @@ public:
 
 private:
   const Program &program;
-  const int world;
+  const RunPlace place;
   const std::function<void(const CommandRecord &)> done;
   std::optional<double> waitedFor; ///< the exchange that is told next
   /// Of the loops that the run is in, the innermost last: steps that are left.

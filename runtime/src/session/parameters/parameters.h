@@ -97,7 +97,7 @@ private:
   /// Whether its value may stay where a file has it.
   bool mayBeMapped(size_t index) const {
     return !slots[index].own &&
-           (place.world == 1 || !package->program().parameters[index].shardUnit);
+           (place.shards() == 1 || !package->program().parameters[index].shardUnit);
   }
   Status own(size_t index);
   /// Makes memory for the parameter if it has none, and stores its value.

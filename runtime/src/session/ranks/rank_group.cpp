@@ -2,6 +2,7 @@
 // Rank 0 runs on the caller's thread, so that its callbacks do.
 
 #include "session/ranks/rank_group.h"
+#include "comm/process_ranks.h"
 #include "comm/thread_ranks.h"
 #include "session/estimate.h"
 
@@ -19,14 +20,15 @@ static constexpr int mostRanks = 64;
 /// error there is no group, but there may be a `first`.
 Status RankGroup::create(std::shared_ptr<const Package> package, const SessionOptions &options,
                          int world, std::unique_ptr<Session> &first,
-                         std::unique_ptr<RankGroup> &group, int ranksPerNode) {
+                         std::unique_ptr<RankGroup> &group, RankGroups groups) {
   if (world < 1 || world > mostRanks)
     return fail(Code::InvalidArgument, world, " ranks cannot be emulated: there may be 1 to ",
                 mostRanks);
-  if (ranksPerNode < 0 || (ranksPerNode && world % ranksPerNode))
-    return fail(Code::InvalidArgument, world, " ranks are no nodes of ", ranksPerNode, " each");
+  if (groups.perNode < 0 || (groups.perNode && world % groups.perNode))
+    return fail(Code::InvalidArgument, world, " ranks are no nodes of ", groups.perNode, " each");
+  TRAINRT_TRY(checkReplicas(groups.perReplica, world));
   std::unique_ptr<RankGroup> result(new RankGroup());
-  for (std::unique_ptr<Communicator> &rank : createThreadRanks(world, ranksPerNode))
+  for (std::unique_ptr<Communicator> &rank : createThreadRanks(world, groups))
     result->ranks.push_back(std::move(rank));
   SessionOptions own = options;
   const unsigned threads = options.threads ? options.threads : availableCores();

@@ -11,10 +11,10 @@ namespace trainrt {
 class RankGroup {
 public:
   /// Makes the sessions of all ranks; `first`, that of rank 0, is the caller's, and what it sets
-  /// there goes to the others before the next step. `ranksPerNode`: as createThreadRanks has it.
+  /// there goes to the others before the next step. `groups`: as createThreadRanks has it.
   static Status create(std::shared_ptr<const Package> package, const SessionOptions &options,
                        int world, std::unique_ptr<Session> &first,
-                       std::unique_ptr<RankGroup> &group, int ranksPerNode = 0);
+                       std::unique_ptr<RankGroup> &group, RankGroups groups = {});
 
   /// A step of all ranks: the first of them take one micro-batch each more than the others where
   /// the batches cannot be shared equally. The result is rank 0's, and what is not its alone is the

@@ -143,6 +143,60 @@ TEST(CollectiveCommand, CutsAndPutsTogether) {
   }
 }
 
+TEST(CollectiveCommand, SumsAndGathersOfRanksThatShareAReplica) {
+  // Of two tensors; nodes and replicas of all sizes.
+  const std::vector<int64_t> sizes = {7000, 13};
+  for (auto [world, perNode, perReplica] : {std::tuple(4, 0, 2),
+                                            {4, 2, 2},
+                                            {4, 2, 1},
+                                            {8, 2, 4},
+                                            {8, 4, 2},
+                                            {6, 3, 2},
+                                            {6, 2, 3},
+                                            {6, 1, 6}}) {
+    std::vector<std::unique_ptr<Communicator>> ranks =
+        createThreadRanks(world, {perNode, perReplica});
+    std::vector<std::thread> threads;
+    for (auto &rank : ranks)
+      threads.emplace_back([&, world = world, perReplica = perReplica] {
+        std::vector<std::vector<float>> whole, own;
+        std::vector<CutTensor> cut;
+        auto value = [](int of, size_t tensor, int64_t i) {
+          return float((i * 7 + of * 5 + int64_t(tensor)) % 11) / float(3 + of);
+        };
+        for (size_t t = 0; t < sizes.size(); ++t) {
+          const int64_t shard = (sizes[t] + perReplica - 1) / perReplica;
+          for (int64_t i = 0; i < sizes[t]; ++i)
+            (i ? whole.back() : whole.emplace_back()).push_back(value(rank->rank(), t, i));
+          own.emplace_back(size_t(shard), 7);
+        }
+        for (size_t t = 0; t < sizes.size(); ++t)
+          cut.push_back({{whole[t].data(), sizes[t]}, own[t].data(), int64_t(own[t].size())});
+        std::vector<unsigned char> staging;
+        ASSERT_TRUE(reduceScatter(*rank, DType::F32, cut, staging).ok());
+        auto sum = [&](size_t tensor, int64_t i) {
+          float all = 0;
+          for (int of = 0; of < world; ++of)
+            all += value(of, tensor, i);
+          return all;
+        };
+        for (size_t t = 0; t < sizes.size(); ++t)
+          for (int64_t i = 0, at; i < cut[t].shard; ++i) {
+            at = rank->rank() % perReplica * cut[t].shard + i;
+            ASSERT_EQ(own[t][size_t(i)], at < sizes[t] ? sum(t, at) : 0) << t << " " << at;
+          }
+        if (perReplica == 1) // a gather that no other rank is needed for
+          return;
+        ASSERT_TRUE(allGather(*rank, DType::F32, cut, staging).ok());
+        for (size_t t = 0; t < sizes.size(); ++t)
+          for (int64_t i = 0; i < sizes[t]; ++i)
+            ASSERT_EQ(whole[t][size_t(i)], sum(t, i)) << t << " " << i;
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+}
+
 TEST(CollectiveCommand, CopiesShardsOfOneRank) {
   Program program;
   ExecutionPlan made;

@@ -309,7 +309,7 @@ void expectShards(int world, DType dtype, const std::vector<cuda::CutSize> &size
   std::vector<int64_t> shards;
   for (const cuda::CutSize &size : sizes)
     shards.push_back(size.shard);
-  const ExchangeWork work = ExchangeWork::ofShardedSums(int64_t(sizeof(T)), shards, world);
+  const ExchangeWork work = ExchangeWork::ofSumsInShards(int64_t(sizeof(T)), shards, world);
   EXPECT_EQ(ExchangeWork::ofShards(int64_t(sizeof(T)), shards, world).deviceStaging(), 0);
   exchangeTogether(
       world, std::max<int64_t>(work.deviceStaging(), world * 256), [&](ExchangeOfOne &one) {

@@ -19,7 +19,7 @@ namespace {
 
 /// Runs `body` as each of `world` ranks, of which so many are of a node.
 void runRanks(int world, const std::function<void(Communicator &)> &body, int ranksPerNode = 0) {
-  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world, ranksPerNode);
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world, {ranksPerNode});
   std::vector<std::thread> threads;
   for (std::unique_ptr<Communicator> &rank : ranks)
     threads.emplace_back([&] { body(*rank); });

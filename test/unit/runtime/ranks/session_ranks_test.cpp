@@ -106,6 +106,8 @@ TEST(SessionRanks, HoldWhatIsEstimated) {
               world > 1 ? (3 + world - 1) / world * (2 * world + 1) * 4 : 0);
     EXPECT_EQ(estimateMemory(*ranks.package, {4}, 1, 1, none, false, 0).message(),
               "symbol 'world': 0 is no number of ranks");
+    EXPECT_EQ(estimateMemory(*ranks.package, {4}, 1, 1, none, false, 4, 3).message(),
+              "symbol 'shards': 3 is no divisor of the number of ranks, 4");
   }
 }
 

@@ -40,7 +40,10 @@ static void copyAlone(const CollectiveView &step, HostContext &context) {
 }
 
 template <> void runOnHost(const CollectiveView &step, HostContext &context) {
-  if (!context.run.ranks || context.run.ranks->world() == 1) {
+  const Communicator *ranks = context.run.ranks;
+  // Of a replica that each rank has for itself it has all.
+  if (!ranks || ranks->world() == 1 ||
+      (step.op.kind == Collective::Kind::AllGather && ranks->ranksPerReplica() == 1)) {
     if (!step.op.isInPlace())
       copyAlone(step, context);
     return;
@@ -53,7 +56,7 @@ template <> void runOnHost(const CollectiveView &step, HostContext &context) {
 }
 
 template <> void addWorkingMemory(const CollectiveView &step, WorkingMemory &memory) {
-  memory.addExchange(step.work(memory.world));
+  memory.addExchange(step.work(memory.world, memory.shards));
 }
 
 } // namespace trainrt

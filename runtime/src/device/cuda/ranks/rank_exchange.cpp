@@ -172,7 +172,7 @@ Status RankExchange::addInOrder(Collective::Kind kind, DType dtype, std::span<co
     shards.push_back(tensor.size.shard);
   }
   const RankParts parts(sizes);
-  const ExchangeWork work = ExchangeWork::ofShardedSums(width, shards, world());
+  const ExchangeWork work = ExchangeWork::ofSumsInShards(width, shards, world());
   assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
   const int64_t block = work.deviceBlock();
   for (int64_t begin = 0; begin < work.part; begin += block) {
