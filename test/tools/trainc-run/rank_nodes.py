@@ -7,8 +7,11 @@ of one process with --accumulate W.
 
 import argparse
 import json
+import os
 import pathlib
+import signal
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -61,6 +64,18 @@ class Cases(Processes):
         ]
         for code, err in [self.ended(rank) for rank in ranks]:
             expect(code == 4 and "rank 0 was told of nodes of 1 ranks and rank 1 of 2" in err, code, err)
+
+    def case_a_rank_that_dies(self):
+        """Ends those as well that exchange nothing with it."""
+        package, data, run = self.slow()
+        saved = self.path("")
+        process = self.start(package, data, *run, "--ranks", "4", "--ranks-per-node", "2", "--save", saved)
+        self.begun(saved)
+        os.kill(self.children(process)[3], signal.SIGKILL)
+        began = time.monotonic()
+        code, err = self.ended(process, 20)
+        expect(code == 5 and time.monotonic() - began < 8, code, err)
+        expect("rank 3 on " in err and f"the last checkpoint is {saved}/step-" in err, err)
 
     def case_replicas(self):
         """Several of what is in shards, on any nodes."""

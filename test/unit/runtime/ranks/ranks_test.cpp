@@ -7,6 +7,7 @@
 #include "format/memory/exchange_work.h"
 #include "session/ranks/agreement.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -89,6 +90,53 @@ TEST(Ranks, AddUpFromNodeToNodeInTheirOrder) {
   expectSums<float>(4, {300'000, 5, 1'900'001}, DType::F32, 2);
   expectSums<float>(8, {3'000}, DType::F32, 2);
   expectSums<float>(4, {}, DType::F32, 2);
+}
+
+namespace {
+/// Counts what goes to ranks of other nodes, of so many ranks each.
+class Counting final : public Communicator {
+public:
+  Counting(Communicator &ranks, int node, std::atomic<int64_t> &sent)
+      : Communicator(ranks.rank(), ranks.world(), {ranks.ranksPerNode()}), ranks(ranks), node(node),
+        sent(sent) {}
+  Status exchange(std::span<const Sent> pieces, std::span<const Received> received) override {
+    for (size_t to = 0; to < pieces.size(); ++to)
+      if (int(to) / node != rank() / node)
+        sent += pieces[to].bytes;
+    return ranks.exchange(pieces, received);
+  }
+  void abort(const Status &why) override { ranks.abort(why); }
+  Status failure() const override { return ranks.failure(); }
+
+private:
+  Communicator &ranks;
+  const int node;
+  std::atomic<int64_t> &sent;
+};
+} // namespace
+
+TEST(Ranks, SendAsMuchBetweenNodesAsThePageSays) {
+  constexpr int64_t elements = 8000, n = elements * 4;
+  constexpr int world = 8, node = 4;
+  // Of all ranks at once, and from node to node: the first one's sums go to the second one, whose
+  // go to their ranks, which tell those on the other node.
+  for (auto [perNode, first, second] :
+       {std::tuple(1, 4 * n, 4 * n), {node, n + n / 2, n / 2 + n / 2}}) {
+    std::atomic<int64_t> sent[2] = {};
+    runRanks(
+        world,
+        [&](Communicator &ranks) {
+          Counting counting(ranks, node, sent[ranks.rank() / node]);
+          std::vector<float> values(elements, 1);
+          const RankTensor tensor{values.data(), elements};
+          std::vector<unsigned char> staging;
+          ASSERT_TRUE(allReduce(counting, DType::F32, {&tensor, 1}, staging).ok());
+          EXPECT_EQ(values, std::vector<float>(elements, world));
+        },
+        perNode);
+    EXPECT_EQ(sent[0], first);
+    EXPECT_EQ(sent[1], second);
+  }
 }
 
 TEST(Ranks, NodesAreThoseOfLaunchersOrHosts) {
