@@ -108,6 +108,8 @@ struct TargetTraits {
   bool kernelVariants = false;
   /// Whether several ranks can train a package together.
   bool collectives = false;
+  /// Whether only some of them may share a replica of what is in shards.
+  bool replicas = false;
   /// Whether what they exchange goes on beside the commands behind it.
   bool exchangesBeside = false;
   /// Whether commands are repeated for the steps of a sequence (`train.loop`).

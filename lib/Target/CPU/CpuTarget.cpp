@@ -31,6 +31,7 @@ static constexpr TargetTraits kTraits{
     .speeds = {kSpeed, kSpeed, kSpeed},
     .link = kLink,
     .collectives = true,
+    .replicas = true,
     .exchangesBeside = true,
     .loops = true,
 };

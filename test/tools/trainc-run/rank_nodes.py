@@ -161,6 +161,7 @@ class Cases(Processes):
             expect(code == 4 and "rank 0 was told of 1 for each and rank 1 of 2 (0: all)" in err, code, err)
         for flags, words in (
             (["zero1", "--dim", "world=4", "--dim", "shards=3"], "--dim: shards=3 is no divisor of world=4"),
+            (["zero1", "--target", "cuda:sm_90", "--dim", "world=4", "--dim", "shards=2"], "shards=2: on a GPU all ranks share one replica"),
             (["data", "--dim", "world=4", "--dim", "shards=2"], "shards=2 is for --distribute zero1, zero2 or zero3: with data each rank has all"),
         ):
             said = self.trainc("mlp", "--distribute", *flags, code=2)
