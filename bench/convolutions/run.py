@@ -12,13 +12,15 @@ PyTorch, and the peak resident memory. Models and data go to a cache folder.
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+import runs  # noqa: E402
+
 PEERS = ("eager", "eager-last", "compile", "compile-last")
 
 
@@ -30,20 +32,10 @@ def run_torch(arguments, mode, net):
 
 
 def run_ours(arguments, net):
-    """Steps of trainc-run; memory as the kernel counted it for that process."""
-    command = [ROOT / "build/bin/trainc-run", arguments.cache / f"{net}.tpk"]
-    command += ["--data", arguments.cache / "data.npz", "--batch-size", arguments.batch]
-    command += ["--steps", arguments.steps + 2, "--log-format", "json"]
-    command += ["--threads", arguments.threads]
-    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True) as process:
-        log = [json.loads(line) for line in process.stdout]
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"trainc-run failed with exit code {process.returncode}")
-    steps = [entry for entry in log if "event" not in entry]
-    times, losses = ([entry[name] for entry in steps] for name in ("step_ms", "loss"))
-    return {"step_ms": times[2:], "losses": losses, "peak_rss": usage.ru_maxrss * 1024}
+    return runs.timed(
+        arguments.cache / f"{net}.tpk", arguments.cache / "data.npz",
+        batch=arguments.batch, steps=arguments.steps, threads=arguments.threads, unmeasured=2,
+    )  # fmt: skip
 
 
 def compile_ours(arguments, net):

@@ -12,7 +12,6 @@ peak resident memory of each process. Model and data go to a cache folder.
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -20,6 +19,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+import runs  # noqa: E402
+
 PEERS = {"eager": "torch eager", "compile": "torch.compile"}
 
 
@@ -31,23 +33,9 @@ def run_torch(arguments, mode):
 
 
 def run_ours(arguments, package):
-    """Steps of trainc-run; memory as the kernel counted it for that process."""
-    command = [ROOT / "build/bin/trainc-run", package, "--data", arguments.cache / "data.npz"]
-    command += ["--batch-size", 8, "--steps", arguments.steps + 3, "--log-format", "json"]
-    command += ["--threads", arguments.threads]
-    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True) as process:
-        log = [json.loads(line) for line in process.stdout]
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"trainc-run failed with exit code {process.returncode}")
-    steps = [entry for entry in log if "event" not in entry]
-    return {
-        "step_ms": [entry["step_ms"] for entry in steps][3:],
-        "losses": [entry["loss"] for entry in steps],
-        "peak_rss": usage.ru_maxrss * 1024,
-        "peak_bytes": steps[-1]["peak_bytes"],
-    }
+    return runs.timed(
+        package, arguments.cache / "data.npz", batch=8, steps=arguments.steps, threads=arguments.threads, unmeasured=3
+    )
 
 
 def main():

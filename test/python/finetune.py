@@ -13,8 +13,10 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import tiny
@@ -130,6 +132,8 @@ def ranks():
         run("finetune", *common, "--lora", "r=2", "--clip-norm", 0, "--steps", 2, *more, "-o", at)
         made.append(trained(at))
     assert made[0] == made[1] == made[2]
+    told = json.loads((folder / "ranks-shards-of-state" / "memory.json").read_text())
+    assert told["time"]["world"] == 2 and told["sizes"]["world"] == 2, told["time"]
     target = ["-o", folder / "mistake"]
     for more, words in (
         (["--ranks", 3], "--batch-size 8 are the rows of a step, which 3 ranks share out: it is no multiple of 3"),
@@ -143,6 +147,45 @@ def ranks():
     said = run("finetune", *common[:3], "--data", few, *common[5:], "--ranks", 2, "--overwrite", *target, code=1)[1]
     assert "2 ranks share out the rows of a step, and there are 1 in all: fewer ranks, or more rows" in said, said
     shutil.rmtree(folder / "mistake")
+
+
+def rank_of(process, number):
+    """The process id of a rank that the command has started."""
+    for _ in range(600):
+        found = [process.pid]
+        for pid in found:
+            with contextlib.suppress(OSError):  # it has ended
+                found += [int(c) for at in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (at / "children").read_text().split()]
+                if f"--rank={number}" in pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                    return pid
+        time.sleep(0.05)
+    raise AssertionError("no ranks")
+
+
+def ended_ranks():
+    """SIGTERM ends all processes behind a step; where a rank dies the command says how to go on, and that does."""
+    for name, number in (("ended", signal.SIGTERM), ("died", signal.SIGKILL)):
+        at = folder / f"ranks-{name}"
+        command = [sys.executable, "-m", "trainc", "finetune", *common, "--ranks", 2, "--distribute", "zero3", "--steps", 100000, "--save-every", 5, "-o", at]
+        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        rank = rank_of(process, 1)
+        for _ in range(600):
+            if any((at / "checkpoints").glob("step-*")):
+                break
+            time.sleep(0.05)
+        os.kill(process.pid if number == signal.SIGTERM else rank, number)
+        _, err = process.communicate(timeout=30)
+        assert not pathlib.Path(f"/proc/{rank}").exists(), "a rank goes on"
+        code, words = (1, "interrupted by SIGTERM after step ") if number == signal.SIGTERM else (5, "was ended by signal 9")
+        assert process.returncode == code and words in err, err
+        assert f"; trainc finetune --resume {at} goes on from the last checkpoint" in err, err
+        made = Run(at)
+        step = int(newest(at).name.split("-")[1])
+        arguments = made.facts["arguments"]
+        arguments[arguments.index("--steps") + 1] = str(step + 2)
+        made.facts = made.facts | {"arguments": arguments}
+        run("finetune", "--resume", at)
+        assert newest(at).name == f"step-{step + 2}", newest(at)
 
 
 def small_memories():
@@ -425,6 +468,6 @@ def exporter():
     assert not kept.exists()
 
 
-for check in (adapters, cached, exporter, resumed, whole_model, small_memories, ranks, offload, mistakes, dispatcher, documented):
+for check in (adapters, cached, exporter, resumed, whole_model, small_memories, ranks, ended_ranks, offload, mistakes, dispatcher, documented):
     check()
     print(check.__name__, flush=True)

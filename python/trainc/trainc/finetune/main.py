@@ -169,7 +169,7 @@ def start(run, settings, dry):
         print(estimate.describe(facts, plan.target(run.package), graph.facts["count"], tokens, chosen.recomputes))
         return 0
     run.facts = facts
-    processes.run(facts["arguments"])
+    run_steps(run, facts["arguments"])
     finish(run, facts)
     return 0
 
@@ -257,6 +257,16 @@ def train_arguments(run, settings, facts, parts):
     return [str(argument) for argument in arguments]
 
 
+def run_steps(run, arguments):
+    try:
+        processes.run(arguments)
+    except processes.RunError as error:
+        if not any(run.checkpoints.glob("step-*")):
+            raise
+        again = shlex.join(["trainc", "finetune", "--resume", str(run.path)])
+        raise processes.RunError(f"{error}; {again} goes on from the last checkpoint", error.exit_code) from None
+
+
 def resume(run):
     facts = run.facts
     run.claim()
@@ -265,7 +275,7 @@ def resume(run):
         arguments += ["--resume", str(run.checkpoints)]
         if "--adapter" in arguments:
             del arguments[arguments.index("--adapter") : arguments.index("--adapter") + 2]
-    processes.run(arguments)
+    run_steps(run, arguments)
     finish(run, facts)
     return 0
 

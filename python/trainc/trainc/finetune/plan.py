@@ -78,7 +78,7 @@ def options_of(settings, fresh, lengths):
     if settings.offload:
         found.append("--offload" if settings.offload == "all" else f"--offload={settings.offload}")
     if settings.ranks > 1:
-        found += ["--distribute", settings.distribute]
+        found += ["--distribute", settings.distribute, "--dim", f"world={settings.ranks}"]
     for text in settings.compiler_options or ():
         found += shlex.split(text)
     return found

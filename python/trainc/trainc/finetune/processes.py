@@ -38,10 +38,14 @@ def command(arguments):
 
 
 def run(arguments, quiet=False):
-    """Runs it with the terminal of this process; Ctrl-C is its own to handle (it saves). Returns what it wrote, if quiet."""
+    """Runs it with the terminal of this process; Ctrl-C is its own to handle (it saves), and SIGTERM is passed on to it. Returns what
+    it wrote, if quiet."""
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"} if quiet else {}
     process = subprocess.Popen([runner(), *map(str, arguments)], **more)
-    handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT,)}
+    handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
+    }
     try:
         out, err = process.communicate()
     finally:
