@@ -290,6 +290,9 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   if (ranks && ranks->world() > 1 && !inference) {
     if (options.lag && finished.present && !finished.status.ok())
       return finish(result);
+    if (options.lag && mayAgreeAhead())
+      return stepTogetherAhead(batches, options, result);
+    settle();
     return told(
         options, [&](StepResult &made) { return stepTogether(batches, options, made); }, result);
   }
@@ -315,8 +318,7 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   binding.checked = options.checked;
   TRAINRT_TRY(prepareAll(*first, batches, binding));
   if (density)
-    TRAINRT_TRY(measureDensity(*source, bound, (pending.active ? pending.result.step : steps) + 1,
-                               density));
+    TRAINRT_TRY(measureDensity(*source, bound, nextStep(), density));
   if (!fused) {
     const ExecutionPlan *plan;
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
@@ -453,7 +455,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   Pending next;
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
-  next.result.step = (pending.active ? pending.result.step : steps) + 1;
+  next.result.step = nextStep();
   next.result.flops = countFlops();
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, next.result.step, key, next.result.lr));
   if (cancelled.exchange(false))
@@ -503,9 +505,14 @@ Status Session::complete(Pending &step, StepResult &result) {
   Device::Result done;
   if (Status status = device->wait(step.ticket, done); !status.ok()) {
     broken = true;
+    status = atStep(std::move(status));
+    if (where.world > 1)
+      ranks->abort(status); // the others may be in the middle of it
     return status;
   }
-  result.loss = done.loss;
+  // An update by itself has none.
+  if (step.function != source->update())
+    result.loss = done.loss;
   result.gradNorm = done.gradNorm;
   note(*step.function, done, result);
   return decide(step.allowNonfinite, result);

@@ -444,6 +444,80 @@ TEST_F(CudaRanks, ThroughNcclMakeTheStepsOfOne) {
   EXPECT_STREQ(getenv("NCCL_NVLS_ENABLE"), "0");
 }
 
+TEST_F(CudaRanks, AgreeWhileTheUpdateBeforeRuns) {
+  const Bytes expected = alone(firstBatches(2), 3);
+  StepOptions lag;
+  lag.lag = true;
+  const auto body = [&](Session &session, int rank) {
+    StepResult result;
+    double first = 0;
+    for (int step = 0; step < 3; ++step) {
+      TRAINRT_TRY(session.step({batches[rank].batch()}, lag, result));
+      EXPECT_EQ(result.step, step);
+      EXPECT_EQ(session.stepCount(), step);
+      if (step == 1)
+        first = result.loss;
+    }
+    // What one cannot do fails on all, and the step before is told nevertheless.
+    TinyBatch wrong = batches[rank];
+    wrong.id[0] = rank ? 77 : wrong.id[0];
+    const Status refused = session.step({wrong.batch()}, lag, result);
+    EXPECT_EQ(refused.code(), Code::BadData) << refused.message();
+    EXPECT_TRUE(refused.message().starts_with("rank 1: ")) << refused.message();
+    TRAINRT_TRY(session.finish(result));
+    EXPECT_EQ(result.step, 3);
+    EXPECT_NE(result.loss, first);
+    EXPECT_TRUE(std::isfinite(result.loss));
+    return Status();
+  };
+  for (const Rank &rank : run(2, body)) {
+    ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+    EXPECT_EQ(rank.steps, 3);
+    EXPECT_EQ(rank.values, expected);
+  }
+}
+
+TEST_F(CudaRanks, AgreeAheadOfALossThatIsNotFinite) {
+  const Bytes expected = alone(firstBatches(2), 1);
+  StepOptions lag;
+  lag.lag = true;
+  const auto body = [&](Session &session, int rank) {
+    StepResult result;
+    TinyBatch bad = batches[rank];
+    bad.x[0] = rank ? NAN : bad.x[0];
+    TRAINRT_TRY(session.step({batches[rank].batch()}, lag, result));
+    TRAINRT_TRY(session.step({bad.batch()}, lag, result));
+    EXPECT_EQ(result.step, 1);
+    const Status status = session.step({batches[rank].batch()}, lag, result);
+    EXPECT_EQ(status.code(), Code::Nonfinite) << status.message();
+    EXPECT_EQ(result.step, 2);
+    // Nobody is told of a step that was not made.
+    TRAINRT_TRY(session.finish(result));
+    EXPECT_EQ(result.step, 0);
+    return Status();
+  };
+  for (const Rank &rank : run(2, body)) {
+    ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+    EXPECT_EQ(rank.steps, 1);
+    EXPECT_EQ(rank.values, expected);
+  }
+}
+
+TEST_F(CudaRanks, EndWhereAnExchangeThatNobodyHasWaitedForIsStuck) {
+  nccl->stuckGroup = 3; // one to connect, two a step
+  StepOptions lag;
+  lag.lag = true;
+  expectLost(run(2,
+                 [&](Session &session, int rank) {
+                   StepResult result;
+                   TRAINRT_TRY(session.step({batches[rank].batch()}, lag, result));
+                   return session.finish(result);
+                 }),
+             "step 1: exchange of the gradient of parameter 'w': the others have not come within "
+             "1 s");
+  EXPECT_EQ(nccl->aborted, 2);
+}
+
 TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
   const std::vector<Rank> ranks = run(3, stepping(2), true);
   for (const Rank &rank : ranks) {
