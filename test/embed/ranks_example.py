@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The C++ program of docs/embedding.md for several ranks, alone and as two processes that share a model (zero3).
+"""The C++ program of docs/embedding.md for several ranks, alone and as two processes that share a model (zero3); and one that connects its
+ranks itself.
 
   ranks_example.py --build BUILD --source SOURCE SCRATCH
 """
@@ -40,11 +41,14 @@ def main():
     scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
     (code,) = re.findall(r"```cpp\n(.*?)```", (source / "docs/embedding.md").read_text(), re.S)
     (scratch / "app.cpp").write_text(code)
-    call(cached(build, "CMAKE_CXX_COMPILER"), "-std=c++17", "-Wall", "-Wextra", "-Werror", scratch / "app.cpp", "-o", scratch / "app",
-         "-I", source / "runtime/include", "-L", build / "lib", "-ltrainrt", f"-Wl,-rpath,{build / 'lib'}")  # fmt: skip
+    for program in (scratch / "app.cpp", source / "test/embed/own_connection.cpp"):
+        call(cached(build, "CMAKE_CXX_COMPILER"), "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", program, "-o", scratch / program.stem,
+             "-I", source / "runtime/include", "-L", build / "lib", "-ltrainrt", f"-Wl,-rpath,{build / 'lib'}")  # fmt: skip
     wide_model.write(scratch / "model.onnx")
     compiling = [build / "bin" / "trainc", scratch / "model.onnx", "--target", "cpu:x86-64-v3", "--optimizer", "adamw", "-o"]
-    for folder, more in (("one", ["--distribute", "zero3"]), ("other", ["--distribute", "zero3", "--lr", "0.5"])):
+    for folder, more in (
+        ("one", ["--distribute", "zero3"]), ("other", ["--distribute", "zero3", "--lr", "0.5"]), ("zero1", ["--distribute", "zero1"]), ("zero2", ["--distribute", "zero2"]),
+    ):  # fmt: skip
         (scratch / folder).mkdir()
         call(*compiling, scratch / folder / "model.tpk", *more)
     one, other = scratch / "one", scratch / "other"
@@ -58,6 +62,12 @@ def main():
         sys.exit(f"two ranks say\n{first}\n{second}")
     # One process has from their checkpoint what each has a part of.
     call(build / "bin" / "trainc-run", one / "model.tpk", "--resume", one / "checkpoints", "--export", scratch / "trained.onnx", "--threads", "1")
+
+    # Two that the program connects itself, without a process or a plugin.
+    for folder, refused in (("zero1", ""), ("zero2", ""), ("one", "parameter 'w1': each rank holds a part of it; a checkpoint has all, which one process reads")):
+        said = call(scratch / "own_connection", scratch / folder / "model.tpk", scratch / f"own-{folder}")
+        if said != f"0 differ; w1: {refused}\n":
+            sys.exit(f"{folder} over a connection of the program's own: {said}")
 
     # What ends one of them ends the other.
     first, second = ranks([scratch / "app"], [one, other])
