@@ -37,7 +37,7 @@ class Options(unittest.TestCase):
         "FILE": "x.json", "KEY": "x.pem", "NAME": "x", "F": 0.5, "F,F": (0.9, 0.99), "TYPE": "x", "N": 2, "REGEX": "bias|norm",
         "REGEX=F,...": {"bias": 0.5}, "NAME=N": {"batch": 8, "seq": (1, 512)}, "WHEN": "on", "HOW": "train", "TOKEN": 3,
         "SETTING,...": {"r": 4, "alpha": 8.0, "dora": True}, "KIND,...": ["mlp", "o"], "FORMAT": "nf4:double", "TARGET": "cpu",
-        "DIR": "x", "WHAT": "level:1", "SIZE": "8GB", "PHASE": "graph", "LEVEL": "info", "": True, "=FILE": "x.json",
+        "DIR": "x", "WHAT": "level:1", "SIZE": "8GB", "PHASE": "graph", "RATE": "10Gbit", "LEVEL": "info", "": True, "=FILE": "x.json",
         "=SIZE": "8GB", "=all": "all",
     }  # fmt: skip
 

@@ -205,6 +205,15 @@ class Ranks(unittest.TestCase):
             session.save_merged(path)
         self.assertEqual(len({path.read_bytes() for path in merged}), 1)
 
+    def test_beforehand(self):
+        wide_model.write(FOLDER / "wide.onnx")
+        session = wide("zero3")
+        two, four = (session.report(batch=4, world=world) for world in (2, 4))
+        self.assertEqual([r["sizes"] for r in (two, four)], [{"batch": 4, "world": 2}, {"batch": 4, "world": 4}])
+        self.assertGreater(two["parameters_bytes"], four["parameters_bytes"])
+        self.assertRegex(repr(four), r"\nby the model a step of 4 ranks takes [0-9.e+]+ ms, [0-9.e+]+ ms of exchanges with [0-9.e+]+ ms of them hidden: [0-9.]+x one rank$")
+        self.assertNotIn("ranks", repr(session.report(batch=4)))
+
     def test_one_alone(self):
         with trainrt.Ranks() as ranks:
             self.assertEqual((ranks.rank, ranks.world, ranks.local_rank, ranks.launcher), (0, 1, 0, None))

@@ -92,6 +92,9 @@ class Report(collections.abc.Mapping):
         lines = [f"a step needs {bytes_text(self['peak_bytes'])} ({sizes}; {self['target']})"]
         for name in ("parameters", "optimizer_state", "gradients", "activations", "inputs", "outputs", "workspace"):
             lines.append(f"  {bytes_text(self[name + '_bytes']):>12}  {name.replace('_', ' ')}")
+        if (time := self.get("time")) and time["world"] > 1:
+            lines.append(f"by the model a step of {time['world']} ranks takes {1e3 * time['step_seconds']:.3g} ms, {1e3 * time['exchange_seconds']:.3g} ms of exchanges with "
+                         f"{1e3 * time['hidden_seconds']:.3g} ms of them hidden: {time['world'] * time['scaling_efficiency']:.2f}x one rank")  # fmt: skip
         return "\n".join(lines)
 
     def _repr_html_(self):
@@ -108,7 +111,7 @@ class CompiledSession(trainrt.Session):
     def report(self, sizes=None, **more):
         """A step's memory for these sizes (`batch=8, seq=128`), before it runs: a mapping that prints as a table.
 
-        A size that is not given is as the compiler takes it (`trainc --report`).
+        A size that is not given is as the compiler takes it (`trainc --report`). With distribute=, world=4 is for one of four ranks.
         """
         sizes = {**(sizes or {}), **more}
         with tempfile.TemporaryDirectory(prefix="trainc-") as folder:
