@@ -97,7 +97,7 @@ private:
       rest += exchange.waited;
     if (waited.size() > kExchanges)
       duration("not hidden", rest)
-          << "  " << waited.size() - kExchanges << " others (--report=FILE.json has all)\n";
+          << "  others: " << waited.size() - kExchanges << " (--report=FILE.json has all)\n";
     duration("step", time->seconds()) << "\n";
     out << "  " << llvm::left_justify("scaling efficiency", 22)
         << llvm::format("%9.1f %%\n", time->efficiency() * 100);

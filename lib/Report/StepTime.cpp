@@ -11,18 +11,43 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+static StringRef nameOf(Value buffer) {
+  return buffer.getDefiningOp<plan::BufferOp>().getName().value_or("");
+}
+
+/// Of the parameter to whose accumulator a gradient is added; "" where it is none.
+static StringRef accumulatorOf(Value gradient) {
+  for (Operation *user : gradient.getUsers()) {
+    auto launch = dyn_cast<plan::LaunchOp>(user);
+    if (!launch)
+      continue;
+    // A grouped launch has the buffers of all members, one after the other.
+    const OperandRange buffers = launch.getBuffers();
+    const size_t members = launch.getGroup() ? launch.getGroup()->getDims().size() : 1;
+    const size_t args = buffers.size() / members;
+    for (auto [i, buffer] : llvm::enumerate(buffers))
+      if (buffer == gradient)
+        for (Value other : buffers.slice(i / args * args, args))
+          if (other.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::gradient)
+            return nameOf(other);
+  }
+  return {};
+}
+
 /// What is sent has a name, or what is received, or the node that made it.
 static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
   const OperandRange tensors = collective.getTensors();
   const bool inPlace = collective.getKind() == plan::CollectiveKind::all_reduce;
   const size_t count = inPlace ? tensors.size() : tensors.size() / 2;
-  auto bufferOf = [&](size_t index) { return tensors[index].getDefiningOp<plan::BufferOp>(); };
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) {
-    std::optional<StringRef> name = bufferOf(i).getName();
-    if (!name && !inPlace)
-      name = bufferOf(count + i).getName();
-    names.push_back(name.value_or(getNodeName(bufferOf(i).getLoc())).str());
+    const Value sent = tensors[i], received = tensors[inPlace ? i : count + i];
+    StringRef name = nameOf(sent);
+    if (name.empty())
+      name = nameOf(received);
+    if (name.empty())
+      name = accumulatorOf(received);
+    names.push_back((name.empty() ? getNodeName(sent.getDefiningOp()->getLoc()) : name).str());
   }
   return names;
 }
