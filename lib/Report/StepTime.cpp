@@ -47,7 +47,10 @@ static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
       name = nameOf(received);
     if (name.empty())
       name = accumulatorOf(received);
-    names.push_back((name.empty() ? getNodeName(sent.getDefiningOp()->getLoc()) : name).str());
+    if (name.empty())
+      name = getNodeName(sent.getDefiningOp()->getLoc());
+    if (!llvm::is_contained(names, name))
+      names.push_back(name.str());
   }
   return names;
 }

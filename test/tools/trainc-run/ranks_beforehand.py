@@ -104,6 +104,10 @@ class Cases(Sharded):
             waits = [entry["waited_seconds"] for entry in time["not_hidden"]]
             expect(how == "data" or "reduce_scatter in micro of w0" in [f"{e['kind']} in {e['function']} of {', '.join(e['tensors'])}" for e in time["not_hidden"]], time)
             expect(abs(sum(waits) - (time["exchange_seconds"] - time["hidden_seconds"])) < 1e-12 and waits == sorted(waits, reverse=True), how, time)
+        # Norms of all shards are gathered at once.
+        self.trainc(large.with_suffix(""), "--distribute", "zero1", "--clip-norm", "1", "--dim", "batch=512", "--dim", "world=2", f"--report={report}")
+        norms = [entry for entry in json.loads(report.read_text())["time"]["not_hidden"] if entry["tensors"] == ["grad_norm"]]
+        expect(len(norms) == 1 and norms[0]["kind"] == "all_gather", norms)
         told = [self.arguments.trainc, self.arguments.models / "mlp.onnx", "--distribute", "data", "--dim", "batch=1..4", "--dim", "world=2", "--stop-after", "codegen"]
         text = subprocess.run([*told, "--report", "--target", "cuda:sm_90"], capture_output=True, text=True).stdout
         expect("; assumed is a link of 260 GB/s each way behind 50 us (" in text and re.search(r"\n  not hidden +[0-9.]+ ms  all_reduce in ", text), text)
