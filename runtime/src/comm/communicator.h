@@ -84,6 +84,8 @@ public:
   StepNotes notes;
   /// How the ranks lie on nodes, for people; empty where all are of one.
   std::string nodes;
+  /// What carries the pieces between GPUs, for people; empty where nobody has asked for it yet.
+  std::string carrier;
 
 private:
   const int own, count, perNode, perReplica;

@@ -12,6 +12,7 @@ ExchangeMode exchangeMode() {
   const std::string_view mode = text ? text : "";
   return mode == "inline"   ? ExchangeMode::Inline
          : mode == "always" ? ExchangeMode::Always
+         : mode == "nccl"   ? ExchangeMode::Nccl
                             : ExchangeMode::Beside;
 }
 

@@ -8,10 +8,11 @@ namespace trainrt {
 enum class ExchangeMode {
   Beside, ///< beside the commands behind it that do not need it
   Inline, ///< as a command among the others
-  Always  ///< beside them, also on a GPU of one rank, to see what that costs
+  Always, ///< beside them, also on a GPU of one rank, to see what that costs
+  Nccl    ///< beside them, through NCCL even where GPUs reach each other's memory
 };
 
-/// The environment's TRAINRT_EXCHANGE: `inline`, `always`, or anything else.
+/// The environment's TRAINRT_EXCHANGE: `inline`, `always`, `nccl`, or anything else.
 ExchangeMode exchangeMode();
 
 } // namespace trainrt

@@ -56,6 +56,16 @@ enum : unsigned {
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEMORYTYPE_DEVICE = 2,
   CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
+  CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+  CU_STREAM_WAIT_VALUE_GEQ = 0, ///< of differences of 32 bits, with their sign
+};
+
+/// What another process opens memory by.
+struct CUipcMemHandle {
+  char reserved[64];
+};
+struct CUuuid {
+  char bytes[16];
 };
 
 /// The default stream; null is the same one.
@@ -106,6 +116,13 @@ struct CUgraphNodeParams {
     (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                             \
   X(cuMemsetD8Async, cuMemsetD8Async,                                                              \
     (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))                          \
+  X(cuDeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device))                         \
+  X(cuIpcGetMemHandle, cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr memory))           \
+  X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2,                                                     \
+    (CUdeviceptr * memory, CUipcMemHandle handle, unsigned flags))                                 \
+  X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, (CUdeviceptr memory))                                \
+  X(cuStreamWaitValue32, cuStreamWaitValue32_v2,                                                   \
+    (CUstream stream, CUdeviceptr at, unsigned value, unsigned flags))                             \
   X(cuPointerGetAttributes, cuPointerGetAttributes,                                                \
     (unsigned count, int *attributes, void **values, CUdeviceptr where))                           \
   X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))         \

@@ -6,6 +6,7 @@
 
 #include "fake_driver.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/kernels/peer_copy.h"
 #include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <thread>
@@ -31,7 +33,8 @@ using namespace trainrt::cuda;
 
 namespace {
 
-constexpr CUresult illegalAddress = 700, notFound = 500, invalidValue = 1, invalidImage = 200;
+constexpr CUresult illegalAddress = 700, notFound = 500, invalidValue = 1, invalidImage = 200,
+                   notSupported = 801, peerAccessUnsupported = 217;
 
 struct Kernel {
   void (*run)(const uint64_t *parameters, unsigned blocks, unsigned threads);
@@ -84,10 +87,12 @@ struct Event {
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+               0, 0, 0};
 /// Whoever checks a batch asks for these while another thread allocates.
 std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;
+std::set<uint64_t> offered; ///< of them, for others to open
 std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
 std::deque<Kernel> kernels;
@@ -253,13 +258,15 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   std::lock_guard lock(memoryMutex);
   std::lock_guard driverLock(driverMutex);
-  // Of other ranks' streams the memory is none.
+  // Of other ranks' streams the memory is none, and what others write to is no command's.
   for (Stream *stream : streams)
-    state.usedWhileBusy += !stream->queue.empty() && stream->owner == std::this_thread::get_id();
+    state.usedWhileBusy += !stream->queue.empty() && !offered.count(memory) &&
+                           stream->owner == std::this_thread::get_id();
   auto at = blocks.find(memory);
   if (at == blocks.end())
     return invalidValue;
   std::atomic_ref(state.allocated) -= at->second;
+  state.exported -= offered.erase(memory) && state.peers ? at->second : 0;
   std::memset(reinterpret_cast<void *>(memory), 0xdd, at->second);
   std::free(reinterpret_cast<void *>(memory));
   blocks.erase(at);
@@ -295,6 +302,40 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t byte
   enqueue(stream, {[=] { std::memset(reinterpret_cast<void *>(to), value, bytes); }});
   return sticky;
 }
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned value,
+                                       unsigned flags) {
+  enqueue(stream, {[] {},
+                   [=] {
+                     const int32_t past = int32_t(*reinterpret_cast<const uint32_t *>(at) - value);
+                     return past >= 0;
+                   }});
+  return flags == CU_STREAM_WAIT_VALUE_GEQ ? sticky : invalidValue;
+}
+/// Each rank asks once, and has a GPU of its own.
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice) {
+  static int last = 0;
+  std::lock_guard lock(driverMutex);
+  ++last;
+  std::memcpy(uuid->bytes, &last, sizeof last);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
+  std::lock_guard lock(memoryMutex);
+  offered.insert(memory);
+  if (!state.peers)
+    return notSupported;
+  std::memcpy(handle->reserved, &memory, sizeof memory);
+  state.exported += blocks[memory];
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *memory, CUipcMemHandle handle, unsigned flags) {
+  std::lock_guard lock(memoryMutex);
+  if (state.failingOpening && --state.failingOpening == 0)
+    return peerAccessUnsupported;
+  std::memcpy(memory, handle.reserved, sizeof *memory);
+  return flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? CUDA_SUCCESS : invalidValue;
+}
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr) { return CUDA_SUCCESS; }
 EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values,
                                        CUdeviceptr where) {
   std::lock_guard lock(memoryMutex);
@@ -501,11 +542,31 @@ static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threa
                        args.ranges[row].elements, thread, all);
 }
 
+/// Stands for the module of copies between ranks, whose parameter is a structure, too.
+static int peerCopy;
+/// Few threads do the work of many.
+static void copyBetweenRanks(const uint64_t *parameters, unsigned blocks, unsigned) {
+  constexpr unsigned threads = 4;
+  PeerCopyArguments args;
+  std::memcpy(&args, parameters, sizeof args);
+  if (*reinterpret_cast<const uint32_t *>(args.ended))
+    return;
+  for (unsigned block = 0; block < blocks; ++block)
+    for (unsigned thread = 0; thread < threads; ++thread)
+      device::copyRanges(args, block, thread, threads);
+  for (int i = 0; i < args.numSignals && !state.isSilent; ++i)
+    *reinterpret_cast<uint32_t *>(args.signals[i].flag) = uint32_t(args.signals[i].value);
+}
+
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
   std::lock_guard lock(driverMutex);
   // The runtime's own kernels, which are PTX, are emulated.
   if (std::strstr(static_cast<const char *>(image), "trainrt_rank_sums_f32")) {
     *module = reinterpret_cast<CUmodule>(&rankSums);
+    return CUDA_SUCCESS;
+  }
+  if (std::strstr(static_cast<const char *>(image), "trainrt_peer_copy")) {
+    *module = reinterpret_cast<CUmodule>(&peerCopy);
     return CUDA_SUCCESS;
   }
   // Where the section table ends, so does the object.
@@ -528,6 +589,11 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   if (module == reinterpret_cast<CUmodule>(&rankSums)) {
     auto *run = std::strstr(name, "f64") ? &addRanks<double> : &addRanks<float>;
     kernels.push_back({run, name, 1, rankSumsWords});
+    *function = reinterpret_cast<CUfunction>(&kernels.back());
+    return CUDA_SUCCESS;
+  }
+  if (module == reinterpret_cast<CUmodule>(&peerCopy)) {
+    kernels.push_back({&copyBetweenRanks, name, 1, sizeof(PeerCopyArguments) / 8});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }

@@ -35,6 +35,12 @@ struct FakeCuda {
   size_t graphBytes; /* memory that each one takes */
   /* Of the GPU whose memory all of it is said to be. */
   int ordinalOfMemory;
+  /* Whether processes, here threads, may open each other's memory; the opening with this number
+   * fails, 0: none. */
+  int peers, failingOpening;
+  /* Copies between ranks that tell nobody that they are done. */
+  int isSilent;
+  size_t exported; /* bytes of memory that others have been let open, not freed */
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes),

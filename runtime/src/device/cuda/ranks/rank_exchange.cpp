@@ -21,10 +21,21 @@ Status RankExchange::open(const Context &context, Communicator *ranks,
                           std::unique_ptr<RankExchange> &exchange) {
   std::unique_ptr<RankExchange> made(new RankExchange(context.driver(), ranks));
   TRAINRT_TRY(made->loadSums());
-  TRAINRT_TRY(ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, made->carrier)
-                                             : createNcclRanks(context, ranks, made->carrier));
+  TRAINRT_TRY(made->connect(context));
   exchange = std::move(made);
   return {};
+}
+
+/// NCCL's own sums are not to be had without it.
+Status RankExchange::connect(const Context &context) {
+  if (ranks && ranks->sharesMemory())
+    return createSharedRanks(context, *ranks, carrier);
+  std::string why;
+  if (ranks && !ranks->wantsVendorSums()) {
+    TRAINRT_TRY(createPeerRanks(context, *ranks, carrier, why));
+    ranks->carrier = carrier ? "each other's memory" : "NCCL, as " + why;
+  }
+  return carrier ? Status() : createNcclRanks(context, ranks, carrier);
 }
 
 RankExchange::~RankExchange() {

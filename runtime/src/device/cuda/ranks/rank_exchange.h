@@ -54,6 +54,7 @@ public:
 private:
   RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
   Status loadSums();
+  Status connect(const Context &context);
   Status addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
                const Event &done, CUstream stream);
   Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
