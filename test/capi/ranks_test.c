@@ -63,6 +63,7 @@ static void is_a_rank(trainrt_package *package) {
   }
   CHECK_OK(status);
   CHECK(!strcmp(trainrt_ranks_nodes(ranks), "") && !strcmp(trainrt_ranks_nodes(NULL), ""));
+  CHECK(!strcmp(trainrt_ranks_carrier(ranks), "") && !strcmp(trainrt_ranks_carrier(NULL), ""));
   settings.ranks_per_node = 2;
   settings.emulate_world = 0;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error),

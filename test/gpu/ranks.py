@@ -202,6 +202,16 @@ class Runs:
         expected = self.trained(name, "--accumulate", 2)
         self.equal(self.trained(name, "--gpus", 2), expected, "two GPUs")
         self.equal(self.trained(name, "--ranks", 2, "--sync"), expected, "two GPUs, command by command")
+        self.equal(self.trained(name, "--gpus", 2, TRAINRT_EXCHANGE="nccl"), expected, "two GPUs, through NCCL")
+
+    def check_carrier(self, name):
+        """What ranks say that they exchange by."""
+        self.need(2)
+        for mode, expected in (("", "each other's memory"), ("nccl", "NCCL, as rank 0 does not reach")):
+            command = [c for c in self.command(name, "--gpus", 2, "--steps", 1) if c not in ("--log-format", "json")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, env={**os.environ, "TRAINRT_EXCHANGE": mode})
+            if done.returncode or not re.search(rf"exchange\s+{expected}", done.stdout + done.stderr):
+                raise Failed(f"nothing of {expected!r}: {done.stdout}{done.stderr}")
 
     def check_large_processes(self, name=LARGE):
         self.need(2)
@@ -210,6 +220,7 @@ class Runs:
         expected = self.trained(name, *flags, "--accumulate", 2, **more)
         self.equal(self.trained(name, *flags, "--gpus", 2, **more), expected, "two GPUs")
         self.equal(self.trained(name, *flags, "--gpus", 2, TRAINRT_EXCHANGE="inline", **more), expected, "nothing beside exchanges")
+        self.equal(self.trained(name, *flags, "--gpus", 2, TRAINRT_EXCHANGE="nccl", **more), expected, "through NCCL")
 
     def check_beside(self):
         """Most of the exchange is hidden by the backward pass, and none with TRAINRT_EXCHANGE=inline."""
@@ -400,8 +411,9 @@ class Runs:
     def check_multiprocessors(self):
         """Those that exchanges have, and what runs beside them: how long a step takes."""
         self.need(2)
-        widths = [{"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32)]
-        for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, {"TRAINRT_GRAPHS": "plain"}, *widths):
+        nccl = {"TRAINRT_EXCHANGE": "nccl"}
+        widths = [nccl | {"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32)]
+        for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, {"TRAINRT_GRAPHS": "plain"}, nccl, *widths):
             times = self.timed(LARGE, "--gpus", 2, **environment), self.timed(LARGE, "--gpus", 2, "--reduce", "nccl", **environment)
             print(f"two GPUs {environment or ''}: {times[0][0]:.2f} ms, with sums of NCCL {times[1][0]:.2f} ms")
 
@@ -427,6 +439,7 @@ class Runs:
         yield "sharded memory", self.check_sharded_memory
         yield "one by one", lambda: self.check_emulated_one_by_one("bf16")
         yield "too many", lambda: self.check_too_many("f32")
+        yield "carrier", lambda: self.check_carrier("f32")
         yield "vendor sums", lambda: self.check_vendor_sums("bf16")
         yield "resume", lambda: self.check_resume("bf16")
         yield "killed", lambda: self.check_killed("f32")

@@ -74,6 +74,10 @@ TRAINRT_API trainrt_status trainrt_ranks_find(trainrt_ranks_options *options, co
  * `ranks`. */
 TRAINRT_API const char *trainrt_ranks_nodes(const trainrt_ranks *ranks);
 
+/* Since 1.5: what the ranks' GPUs exchange by, for people; "" on CPUs, with the sums of NCCL, and
+ * where no session has been made yet. Valid as long as `ranks`, until the next session is made. */
+TRAINRT_API const char *trainrt_ranks_carrier(const trainrt_ranks *ranks);
+
 /* Since 1.5: a connection of the caller's own, in place of the library's. */
 typedef struct trainrt_communicator {
   size_t size;

@@ -131,6 +131,10 @@ const char *trainrt_ranks_nodes(const trainrt_ranks *ranks) {
   return ranks ? ranks->impl->nodes.c_str() : "";
 }
 
+const char *trainrt_ranks_carrier(const trainrt_ranks *ranks) {
+  return ranks ? ranks->impl->carrier.c_str() : "";
+}
+
 trainrt_status trainrt_ranks_create(const trainrt_communicator *communicator, trainrt_ranks **ranks,
                                     trainrt_error **error) {
   return guard(error, [&]() -> Status {

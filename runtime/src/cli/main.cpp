@@ -288,6 +288,8 @@ void Run::perform() {
   planBatches();
   if (training && !options.dryRun)
     openLogs();
+  if (const std::string carrier = trainrt_ranks_carrier(ranks.get()); !carrier.empty())
+    reporter->fact("exchange", carrier);
   const trainrt_memory plan =
       introduce(options, package, *session, data.get(), order.get(), *reporter);
   if (options.dryRun) {

@@ -124,9 +124,13 @@ protected:
     std::vector<std::thread> threads;
     for (int rank = 0; rank < world; ++rank)
       threads.emplace_back([&, rank] {
-        ProcessRank which{
-            rank, world,     "127.0.0.1:" + std::to_string(port), rank ? -1 : socket.release(),
-            {},   vendorSums};
+        ProcessRank which{rank,
+                          world,
+                          "127.0.0.1:" + std::to_string(port),
+                          rank ? -1 : socket.release(),
+                          {},
+                          vendorSums,
+                          {}};
         which.limits.exchange = std::chrono::milliseconds(1000);
         ranks[size_t(rank)].status = asRank(which, body, options, ranks[size_t(rank)]);
       });
