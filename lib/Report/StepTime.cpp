@@ -4,6 +4,7 @@
 #include "trainc/Report/StepTime.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "trainc/Support/Location.h"
 #include "llvm/Support/Format.h"
 
@@ -59,7 +60,13 @@ static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
 /// batch (`absent`) has less to do than those that it waits for.
 static std::optional<StepTime> estimateFor(const MemoryReport &report, int64_t world) {
   auto module = report.step.functions.front().function()->getParentOfType<ModuleOp>();
-  const Sizes sizes = report.sizes.with(kWorldSymbol, world);
+  Sizes sizes = report.sizes.with(kWorldSymbol, world);
+  // Fewer ranks than a replica's share one, and a number of them that replicas do not divide is not
+  // to be had.
+  if (report.shards && report.shards > world)
+    sizes = sizes.with(kShardsName, world);
+  else if (report.shards && world % report.shards)
+    return std::nullopt;
   StepTime time;
   for (StringRef name : functionsOfStep(module, report.accumulate, world)) {
     const FunctionMemory function(module.lookupSymbol<plan::FunctionOp>(name), "",

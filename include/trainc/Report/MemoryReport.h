@@ -11,8 +11,8 @@ struct MemoryReport {
   MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
                int64_t accumulate, int64_t world, bool embedded, int64_t shards = 0)
       : step(module, interface, target, accumulate, embedded, world, shards),
-        sizes(module, interface), accumulate(accumulate), world(world), link(target.traits.link),
-        batch(interface.batchSymbol) {
+        sizes(module, interface), accumulate(accumulate), world(world), shards(shards),
+        link(target.traits.link), batch(interface.batchSymbol) {
     if (world > 1)
       sizes = sizes.with("world", world);
     if (shards)
@@ -22,8 +22,9 @@ struct MemoryReport {
   std::string model;
   StepMemory step;
   Sizes sizes;
-  /// Micro-batches of a rank's step, and ranks; the link between these.
-  int64_t accumulate, world;
+  /// Micro-batches of a rank's step, ranks, and how many of these share a replica of what is in
+  /// shards (0: all); the link between them.
+  int64_t accumulate, world, shards;
   LinkSpeed link;
   /// Whether there may be several ranks: then the report tells the time, too.
   bool distributed = false;
