@@ -69,6 +69,30 @@ TEST_F(PeerRanks, GatherMoreThanAMailboxHas) {
   EXPECT_EQ(fake->exported, 0u);
 }
 
+TEST_F(PeerRanks, DoNotWriteOverWhatIsNotTaken) {
+  // The first rank has everything to send, and waits for no bytes.
+  exchangeTogether(
+      2, 0,
+      [&](ExchangeOfOne &one) {
+        std::vector<Bytes> own, whole;
+        for (unsigned char i = 0; i < 6; ++i) {
+          own.emplace_back(32, i);
+          whole.emplace_back(32, static_cast<unsigned char>(99));
+        }
+        for (size_t i = 0; i < own.size(); ++i) {
+          const cuda::RankExchange::Tensor tensor{
+              addressOf(whole[i].data()), addressOf(own[i].data()), {32, 32}};
+          one.run(Kind::AllGather, DType::U8, {&tensor, 1});
+        }
+        if (one.exchange.rank() == 1)
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        one.finish();
+        for (size_t i = 0; i < own.size(); ++i)
+          EXPECT_EQ(whole[i], own[i]) << i;
+      },
+      true);
+}
+
 TEST_F(PeerRanks, MakeTheStepsOfOne) {
   for (int world : {2, 3}) {
     const Bytes expected = alone(firstBatches(world), 3);
