@@ -290,9 +290,6 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   if (ranks && ranks->world() > 1 && !inference) {
     if (options.lag && finished.present && !finished.status.ok())
       return finish(result);
-    if (options.lag && mayAgreeAhead())
-      return stepTogetherAhead(batches, options, result);
-    settle();
     return told(
         options, [&](StepResult &made) { return stepTogether(batches, options, made); }, result);
   }
@@ -318,7 +315,8 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   binding.checked = options.checked;
   TRAINRT_TRY(prepareAll(*first, batches, binding));
   if (density)
-    TRAINRT_TRY(measureDensity(*source, bound, nextStep(), density));
+    TRAINRT_TRY(measureDensity(*source, bound, (pending.active ? pending.result.step : steps) + 1,
+                               density));
   if (!fused) {
     const ExecutionPlan *plan;
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
@@ -455,7 +453,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   Pending next;
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
-  next.result.step = nextStep();
+  next.result.step = (pending.active ? pending.result.step : steps) + 1;
   next.result.flops = countFlops();
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, next.result.step, key, next.result.lr));
   if (cancelled.exchange(false))
@@ -505,14 +503,9 @@ Status Session::complete(Pending &step, StepResult &result) {
   Device::Result done;
   if (Status status = device->wait(step.ticket, done); !status.ok()) {
     broken = true;
-    status = atStep(std::move(status));
-    if (where.world > 1)
-      ranks->abort(status); // the others may be in the middle of it
     return status;
   }
-  // An update by itself has none.
-  if (step.function != source->update())
-    result.loss = done.loss;
+  result.loss = done.loss;
   result.gradNorm = done.gradNorm;
   note(*step.function, done, result);
   return decide(step.allowNonfinite, result);

@@ -207,22 +207,9 @@ private:
   void finishLoss(const StepOptions &options, StepResult &result);
   /// Tells of `seconds` that the others were waited for, if there is somebody to be told.
   void tellWait(double seconds) const;
-  /// The number of the step that the caller asks for next; the one before may still run.
-  int64_t nextStep() const { return (pending.active ? pending.result.step : steps) + 1; }
   // Of several ranks.
   Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result);
-  /// Whether ranks may leave a step while its update runs. Not where they have to tell each other
-  /// of their shards behind it, or read gradients in each other's memory.
-  bool mayAgreeAhead() const {
-    return device->runsAhead() && !hasShards() && !ranks->sharesMemory() && !observer;
-  }
-  /// The same, but the ranks agree on it while the update of the step before runs. `result` is
-  /// that one's.
-  Status stepTogetherAhead(const std::vector<Batch> &batches, const StepOptions &options,
-                           StepResult &result);
-  /// Makes the gradients of what was agreed on, and sets what is known of the step by then.
-  Status gradientsTogether(const StepOptions &options, StepResult &result);
   std::string describeStep(const StepOptions &options) const;
   Status prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
                          std::vector<double> &weights, double &lr);

@@ -19,7 +19,7 @@ namespace trainrt {
 std::string Session::describeStep(const StepOptions &options) const {
   std::ostringstream text;
   text.precision(17);
-  text << "step " << nextStep();
+  text << "step " << steps + 1;
   for (auto [what, value] : {std::pair(" with learning rate ", options.lr),
                              {", weight decay ", options.weightDecay},
                              {", norm clipped to ", options.clipNorm}})
@@ -36,9 +36,8 @@ std::string Session::describeStep(const StepOptions &options) const {
 }
 
 Status Session::atStep(Status status) const {
-  return status.code() == Code::RankLost
-             ? status.within("step " + std::to_string(nextStep()) + ": ")
-             : status;
+  return status.code() == Code::RankLost ? status.within("step " + std::to_string(steps + 1) + ": ")
+                                         : status;
 }
 
 void Session::tellWait(double seconds) const {
@@ -57,14 +56,14 @@ Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOpt
   binding.checked = options.checked;
   TRAINRT_TRY(prepareAll(*source->micro(), batches, binding));
   if (density)
-    TRAINRT_TRY(measureDensity(*source, bound, nextStep(), density));
+    TRAINRT_TRY(measureDensity(*source, bound, steps + 1, density));
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
   if (source->absent())
     TRAINRT_TRY(prepare(*source->absent(), noSymbols, plan));
   TRAINRT_TRY(initializeState());
   TRAINRT_TRY(measureWeights(batches, options, weights));
-  TRAINRT_TRY(hypers.setStep(source->manifest(), options, nextStep(), key, lr));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, lr));
   TRAINRT_TRY(values.save(*source->micro()));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
@@ -231,30 +230,27 @@ Status Session::gather(size_t index, ArrayView &array) const {
   return {};
 }
 
-Status Session::gradientsTogether(const StepOptions &options, StepResult &result) {
-  // From here on the ranks are in step.
-  result.step = steps + 1;
-  result.flops = countFlops();
-  phases.begin();
-  Status status = atStep(accumulateTogether(options, result));
-  cancelled.store(false);
-  if (!status.ok() || result.nonfinite)
-    TRAINRT_TRY(values.restore(*source->micro()));
-  return status;
-}
-
 Status Session::stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                              StepResult &result) {
   if (numerics)
     numerics->reset();
   gathered.clear();
   TRAINRT_TRY(atStep(agree(batches, options, result)));
-  TRAINRT_TRY(gradientsTogether(options, result));
+  // From here on the ranks are in step.
+  result.step = steps + 1;
+  result.flops = countFlops();
+  phases.begin();
+  Status status = atStep(accumulateTogether(options, result));
+  cancelled.store(false);
+  if (!status.ok()) {
+    TRAINRT_TRY(values.restore(*source->micro()));
+    return status;
+  }
   std::vector<ExecutionPlan::Output> microOutputs = outputs;
   if (!result.nonfinite) {
     const Function &update = *source->update();
     Device::Result done;
-    Status status = attempt([&] { return execute(update, nullptr, false, done, result.step); });
+    status = attempt([&] { return execute(update, nullptr, false, done, result.step); });
     if (!status.ok()) {
       broken = true;
       status = atStep(std::move(status));
@@ -265,43 +261,11 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
     note(update, done, result);
     if (hasShards())
       TRAINRT_TRY(atStep(shareOutcome(result)));
-    if (result.nonfinite && !result.inPart)
-      TRAINRT_TRY(values.restore(*source->micro()));
   }
   outputs = std::move(microOutputs);
+  if (result.nonfinite && !result.inPart)
+    TRAINRT_TRY(values.restore(*source->micro()));
   return decide(options.allowNonfinite, result);
-}
-
-Status Session::stepTogetherAhead(const std::vector<Batch> &batches, const StepOptions &options,
-                                  StepResult &result) {
-  gathered.clear();
-  Pending next;
-  next.allowNonfinite = options.allowNonfinite;
-  next.function = source->update();
-  TRAINRT_TRY(atStep(agree(batches, options, next.result)));
-  settle();
-  // Of all ranks: none of them makes this step.
-  if (finished.present && !finished.status.ok())
-    return finish(result, /*wait=*/false);
-  TRAINRT_TRY(gradientsTogether(options, next.result));
-  if (next.result.nonfinite) {
-    Status decided = decide(options.allowNonfinite, next.result), previous = finish(result, false);
-    finished = {next.result, std::move(decided), true};
-    return previous;
-  }
-  std::vector<ExecutionPlan::Output> microOutputs = outputs;
-  Status status = attempt(
-      [&] { return enqueue(*next.function, nullptr, false, next.ticket, next.result.step); });
-  outputs = std::move(microOutputs);
-  if (!status.ok()) {
-    broken = true;
-    status = atStep(std::move(status));
-    ranks->abort(status); // the others may be in the middle of it
-    return status;
-  }
-  next.active = true;
-  pending = next;
-  return finish(result, /*wait=*/false);
 }
 
 } // namespace trainrt
