@@ -124,7 +124,7 @@ std::vector<WeakScaling> trainc::predictScaling(const MemoryReport &report) {
     if (std::optional<StepTime> time = estimateFor(report, world))
       list.push_back({world, double(world) * one->seconds() / time->seconds()});
   };
-  for (int64_t world = 2; world <= std::max(usual, report.world); world *= 2) {
+  for (int64_t world = 2; world / 2 < std::max(usual, report.world); world *= 2) {
     // In its place among the powers.
     if (world / 2 < report.world && report.world < world)
       add(report.world);

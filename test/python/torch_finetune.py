@@ -221,6 +221,24 @@ def decomposed():
         assert graphs[0] == graphs[1], model
     assert plain == [True, True, False, True], plain  # T5 changes some of its tensors in place
 
+    class Scored(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            y = self.linear(x)
+            with torch.no_grad():
+                score = (y.argmax(-1) == 0).float().mean()
+            return y.sum(), score
+
+    operators = []
+    for shortcut in (decomposition.without_retracing, contextlib.nullcontext):
+        with shortcut():
+            program = torch.onnx.export(Scored(), (torch.ones(2, 4),), dynamo=True, optimize=False, verbose=False)
+        operators.append([node.op_type for node in program.model.graph])
+    assert operators[0] == operators[1], operators
+
 
 def not_packed():
     """A model that would let documents see each other is no packed one; its weights need no initialization that runs on fake numbers."""

@@ -21,6 +21,7 @@ TrialOptions trainc::trialOptions(const CompileOptions &options) {
   trial.offload = options.offload;
   trial.accumulate = options.accumulate;
   trial.world = options.world;
+  trial.shards = options.shards;
   trial.density = options.density;
   trial.embedWeights = options.embedWeights;
   return trial;
@@ -73,6 +74,7 @@ void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log 
     choose.largestSizes.push_back(name + "=" + std::to_string(size));
   choose.accumulate = options.accumulate;
   choose.world = options.graph.distribution == Distribution::None ? 0 : options.world;
+  choose.shards = options.shards;
   choose.density = options.density;
   choose.embedWeights = options.embedWeights;
   choose.offload = options.offload.enabled;

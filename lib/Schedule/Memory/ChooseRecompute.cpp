@@ -102,6 +102,7 @@ private:
     options.offload.rate = offloadRate;
     options.accumulate = accumulate;
     options.world = std::max<int64_t>(1, world);
+    options.shards = shards;
     options.density = density;
     options.embedWeights = embedWeights;
     return success();

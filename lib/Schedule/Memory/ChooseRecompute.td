@@ -73,6 +73,7 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
     ListOption<"largestSizes", "largest-sizes", "std::string", "NAME=N of the sizes that --dim bounds">,
     Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches a step">,
     Option<"world", "world", "int64_t", "0", "ranks of which one has the budget; 0: the package is for one process">,
+    Option<"shards", "shards", "int64_t", "0", "how many of them share a replica of what is in shards; 0: all">,
     Option<"density", "density", "double", "1", "share of the elements that counts count">,
     Option<"embedWeights", "embed-weights", "bool", "false", "weights lie in the package">,
     Option<"offload", "offload", "bool", "false", "activations wait on the host (the pass offload)">,

@@ -55,7 +55,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
     return failure();
   schedule.memory =
       std::make_unique<StepMemory>(*schedule.module, interface, *options.target, options.accumulate,
-                                   options.embedWeights, options.world);
+                                   options.embedWeights, options.world, options.shards);
   if (config.empty()) {
     for (auto function : schedule.module->getOps<plan::FunctionOp>())
       if (llvm::none_of(originals, [&](func::FuncOp original) {
@@ -92,7 +92,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
     return failure();
   moved.memory =
       std::make_unique<StepMemory>(*moved.module, interface, *options.target, options.accumulate,
-                                   options.embedWeights, options.world);
+                                   options.embedWeights, options.world, options.shards);
   if (!config.empty())
     moved.memory->constants += otherConstants;
   return offloaded.emplace(key, std::move(moved)).first->second.memory.get();

@@ -44,24 +44,37 @@ _DETACH = _aten.detach_.default
 _NO_GRADIENTS = getattr(torch.ops.higher_order, "wrap_with_set_grad_enabled", None)
 
 
-def _inline(module):
+def _inline(program):
     """Parts of the program that are modules of their own, for what PyTorch computes there without gradients, become nodes of it."""
+    module, names = program.graph_module, {}
     graph = module.graph
     for node in [node for node in graph.nodes if node.target is _NO_GRADIENTS]:
         held, operands = node.args[1], node.args[2:]
         part = getattr(module, held.target)
+        if any(inner.op == "get_attr" for inner in part.graph.nodes):
+            continue  # parts of another kind, or within one another
         inputs = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
-        _inline(part)
         with graph.inserting_before(node):
             results = graph.graph_copy(part.graph, dict(zip(inputs, operands, strict=True)))
         for user in list(node.users):
             assert user.target is operator.getitem, "the results are a tuple"
-            user.replace_all_uses_with(results[user.args[1]])
+            made = results[user.args[1]]
+            names[user.name] = made.name
+            user.replace_all_uses_with(made)
             graph.erase_node(user)
         graph.erase_node(node)
         if not held.users:
             graph.erase_node(held)
             delattr(module, held.target)
+    _rename_results(program, names)
+    module.recompile()
+
+
+def _rename_results(program, names):
+    """names: {a node's name: that of the node in its place}."""
+    for result in program.graph_signature.output_specs:
+        while getattr(result.arg, "name", None) in names:
+            result.arg.name = names[result.arg.name]
 
 
 def _is_plain(program, known):
@@ -104,13 +117,11 @@ def _replace(program):
             node.replace_all_uses_with(made)
             graph.erase_node(node)
     graph.eliminate_dead_code()
-    for result in program.graph_signature.output_specs:
-        while getattr(result.arg, "name", None) in names:
-            result.arg.name = names[result.arg.name]
+    _rename_results(program, names)
 
 
 def _decompose(program, registry):
-    _inline(program.graph_module)
+    _inline(program)
     if not _is_plain(program, set(_implemented(registry))):
         return _retrace(program, registry)
     _replace(program)

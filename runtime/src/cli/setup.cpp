@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <unistd.h>
 
@@ -252,13 +253,24 @@ void reportWarnings(trainrt_session *session, Reporter &reporter) {
 namespace {
 
 std::atomic<int> signalSeen{0};
-static_assert(std::atomic<int>::is_always_lock_free, "needed within a signal handler");
+std::atomic<int64_t> signalledAt{0}; ///< nanoseconds; 0: not yet
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
+              "needed within a signal handler");
 
-/// Nothing but an atomic store and `signal`, which handlers may call. The second signal then ends
-/// the process, for a step that does not come to its end.
+/// Nothing but what handlers may call. A second signal ends the process, for a step that does not
+/// come to its end; but within a second it is the same request, which has come to all processes of
+/// a job and from their parent, too.
 extern "C" void onSignal(int signal) {
-  signalSeen.store(signal);
-  std::signal(signal, SIG_DFL);
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now = int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  int64_t first = 0;
+  if (signalledAt.compare_exchange_strong(first, now)) {
+    signalSeen.store(signal);
+  } else if (now - first > 1'000'000'000) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 /// A read of a mapped file that has no such bytes any more.

@@ -497,6 +497,7 @@ class Cases:
                     if json.loads(line)["step"] >= 100:
                         break
                 process.send_signal(number)
+                process.send_signal(number)  # to a job's processes, and passed on by a parent: one request
                 # Not communicate(), which would miss what the loop has read ahead.
                 log = [line, *process.stdout.read().splitlines()]
                 err = process.stderr.read()

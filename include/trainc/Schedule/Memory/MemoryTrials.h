@@ -5,6 +5,7 @@
 #define TRAINC_SCHEDULE_MEMORY_MEMORYTRIALS_H
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Collectives/Shards.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "trainc/Codegen/Codegen.h"
 #include "trainc/Report/MemoryModel.h"
@@ -28,7 +29,9 @@ public:
   /// Largest sizes, and counts and ranks as the options say.
   Sizes sizes() const {
     const Sizes largest = Sizes(module, interface).counted(options.density);
-    return options.world > 1 ? largest.with(train::kWorldSymbol, options.world) : largest;
+    const Sizes all =
+        options.world > 1 ? largest.with(train::kWorldSymbol, options.world) : largest;
+    return options.shards ? all.with(train::kShardsName, options.shards) : all;
   }
 
   /// What the step holds with `config` ("": nothing is computed again). Fails with a diagnostic.

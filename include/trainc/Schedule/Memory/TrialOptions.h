@@ -12,8 +12,9 @@ struct TrialOptions {
   Precision precision = Precision::Graph;
   ScheduleOptions schedule;
   OffloadOptions offload;
-  /// Micro-batches a step of a rank, of which there are `world`.
-  int64_t accumulate = 1, world = 1;
+  /// Micro-batches a step of a rank, of which there are `world`; `shards` of these share a replica
+  /// of what is in shards, 0: all.
+  int64_t accumulate = 1, world = 1, shards = 0;
   /// Share of the elements that counts count.
   double density = 1;
   bool embedWeights = false;

@@ -124,7 +124,7 @@ public:
           code = one;
         continue;
       }
-      // They agree on where to end. A second signal ends this process, and so all.
+      // They agree on where to end. A second signal, a second later, ends this process, and so all.
       if (const char *signal = interruption(); signal && !passed) {
         passed = true;
         send(signal == std::string("SIGINT") ? SIGINT : SIGTERM);

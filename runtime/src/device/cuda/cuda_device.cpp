@@ -14,6 +14,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace trainrt::cuda {
@@ -113,10 +114,6 @@ Status CudaDevice::start(const DeviceOptions &options) {
 
 CudaDevice::~CudaDevice() {
   CurrentContext current = context->makeCurrent();
-  // What waits for a rank that is gone would not end.
-  if (exchange)
-    if (const Status status = exchange->check(); !status.ok())
-      exchange->abort(status);
   drain();
   // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
   // library calls refer to the libraries, are gone.)
@@ -228,11 +225,22 @@ Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
   return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
 }
 
-/// Where a run has failed in the middle, its exchanges may be under way alone.
-void CudaDevice::drain() const {
-  for (CUstream stream : {runs, exchangeStream})
-    if (stream)
-      driver.cuStreamSynchronize(stream);
+/// Where a run has failed in the middle, its exchanges may be under way alone; and what waits for a
+/// rank that is lost would wait for ever.
+void CudaDevice::drain() {
+  for (CUstream stream : {runs, exchangeStream}) {
+    if (!stream)
+      continue;
+    if (exchange && driver.cuEventRecord(ordered.get(), stream) == CUDA_SUCCESS)
+      while (driver.cuEventQuery(ordered.get()) == CUDA_ERROR_NOT_READY) {
+        if (const Status status = exchange->check(); !status.ok()) {
+          exchange->abort(status);
+          break;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    driver.cuStreamSynchronize(stream);
+  }
 }
 
 /// The block keeps the context alive. It counts in `held` under its name, for messages, and in

@@ -88,7 +88,7 @@ private:
   /// Lets what is enqueued on `later` from now on wait for what is on `earlier`.
   Status order(CUstream earlier, CUstream later);
   /// Waits for all runs.
-  void drain() const;
+  void drain();
   /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
   Status checkRoom(int64_t more, const std::string &what);
   Status outOfMemory(const std::string &what) const;

@@ -124,7 +124,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
 
 /// Waits for the runs, which may be theirs. True where that gave something back.
 bool CudaDevice::dropDirectGraphs() {
-  driver.cuStreamSynchronize(runs);
+  drain();
   bool dropped = false;
   while (!direct.empty())
     dropped |= (*direct.begin())->dropDirect();

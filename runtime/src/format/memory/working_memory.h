@@ -44,7 +44,7 @@ struct AttentionExtents {
 class WorkingMemory {
 public:
   /// `world`: ranks that train together, of which `shards` share a replica.
-  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world = 1, int64_t shards = 1)
+  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world, int64_t shards)
       : world(world), shards(shards), tile(tile), threads(threads) {}
 
   const int64_t world, shards;

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 namespace trainrt::cuda {
 
@@ -59,9 +60,7 @@ public:
     if (!ranks.failure().ok())
       abort();
     const bool isFree = !isInUse || (!isEnded && leave());
-    for (CUdeviceptr other : others)
-      if (other)
-        driver.cuIpcCloseMemHandle(other);
+    closeOthers();
     if (mailbox && isFree)
       driver.cuMemFree(mailbox);
     last = {};
@@ -147,7 +146,10 @@ public:
     if (status.ok())
       call(driver.cuMemcpyDtoHAsync(bytes.data(), memory, bytes.size(), stream));
     if (stream) {
-      if (const CUresult result = driver.cuStreamSynchronize(stream); status.ok())
+      // One that waits although it has been told not to is left as it is.
+      isStuck = driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY;
+      if (const CUresult result = isStuck ? CUDA_SUCCESS : driver.cuStreamSynchronize(stream);
+          status.ok())
         call(result);
       driver.cuStreamDestroy(stream);
     }
@@ -161,8 +163,11 @@ public:
     return {};
   }
 
-  /// All ranks know that nobody uses the mailboxes.
-  void giveUp() { isInUse = false; }
+  /// All ranks know that nobody uses the mailboxes. Each may go when all have come here.
+  void giveUp() {
+    closeOthers();
+    isInUse = isStuck;
+  }
 
   Status exchange(std::span<const Piece> sent, std::span<const Piece> received,
                   CUstream stream) override {
@@ -298,6 +303,12 @@ private:
     return {};
   }
 
+  void closeOthers() {
+    for (CUdeviceptr &other : others)
+      if (const CUdeviceptr memory = std::exchange(other, 0))
+        driver.cuIpcCloseMemHandle(memory);
+  }
+
   Status awaitFlag(DeviceAddress at, uint32_t value, CUstream stream) {
     return driver.check(driver.cuStreamWaitValue32(stream, at, value, CU_STREAM_WAIT_VALUE_GEQ),
                         "cannot wait for another rank");
@@ -380,7 +391,7 @@ private:
   CUstream side = nullptr; ///< for what does not wait
   PinnedMemory words;
   Event last; ///< behind the last exchange
-  bool isInUse = false, isEnded = false;
+  bool isInUse = false, isEnded = false, isStuck = false;
 };
 
 /// Tells all ranks what one has, or why it has nothing (`mine`); `why` where one has nothing.
@@ -410,14 +421,15 @@ Status createPeerRanks(const Context &context, Communicator &ranks,
   for (size_t rank = 0; rank < all.size(); ++rank)
     std::memcpy(&offers[rank], all[rank].data() + 1, sizeof offer);
   TRAINRT_TRY(agree(ranks, made->open(offers), {}, all, why));
-  if (!why.empty())
-    return {};
-  TRAINRT_TRY(agree(ranks, made->tryIt(), {}, all, why));
-  if (!why.empty())
-    made->giveUp();
-  else
+  if (why.empty())
+    TRAINRT_TRY(agree(ranks, made->tryIt(), {}, all, why));
+  if (why.empty()) {
     result = std::move(made);
-  return {};
+    return {};
+  }
+  // Memory goes when no other process has it any more.
+  made->giveUp();
+  return ranks.gather({}, all);
 }
 
 } // namespace trainrt::cuda

@@ -30,12 +30,16 @@ Status RankExchange::open(const Context &context, Communicator *ranks,
 Status RankExchange::connect(const Context &context) {
   if (ranks && ranks->sharesMemory())
     return createSharedRanks(context, *ranks, carrier);
-  std::string why;
-  if (ranks && !ranks->wantsVendorSums()) {
+  std::string name = "each other's memory", why;
+  if (ranks && ranks->world() > 1 && !ranks->wantsVendorSums())
     TRAINRT_TRY(createPeerRanks(context, *ranks, carrier, why));
-    ranks->carrier = carrier ? "each other's memory" : "NCCL, as " + why;
+  if (!carrier) {
+    TRAINRT_TRY(createNcclRanks(context, ranks, carrier));
+    name = why.empty() ? "NCCL" : "NCCL, as " + why;
   }
-  return carrier ? Status() : createNcclRanks(context, ranks, carrier);
+  if (ranks)
+    ranks->carrier = name;
+  return {};
 }
 
 RankExchange::~RankExchange() {
