@@ -43,9 +43,9 @@ struct AttentionExtents {
 
 class WorkingMemory {
 public:
-  /// `world`: ranks that train together, of which `shards` share a replica.
-  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world, int64_t shards)
-      : world(world), shards(shards), tile(tile), threads(threads) {}
+  /// `world`: ranks that train together, of which `shards` share a replica, 0: all.
+  WorkingMemory(const GemmTile &tile, unsigned threads, int64_t world = 1, int64_t shards = 0)
+      : world(world), shards(shards ? shards : world), tile(tile), threads(threads) {}
 
   const int64_t world, shards;
 
