@@ -5,7 +5,6 @@ batch of all their rows.
   accumulate_by.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
-import argparse
 import json
 import pathlib
 import sys
@@ -15,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
-from cases import expect, run_cases  # noqa: E402
+from cases import expect, program_parser, run_cases  # noqa: E402
 from make_data_folder import write  # noqa: E402
 from safetensors_io import load  # noqa: E402
 from token_rows import few_labels, without_labels  # noqa: E402
@@ -136,9 +135,4 @@ class Cases(Trained):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
-    run_cases(parser, Cases)
+    run_cases(program_parser(), Cases)

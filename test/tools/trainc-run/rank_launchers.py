@@ -5,13 +5,12 @@ a model (zero3) and have the bits of one process.
   rank_launchers.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR [--mpirun]
 """
 
-import argparse
 import os
 import pathlib
 import socket
 import subprocess
 
-from ranks import Processes, expect, run_cases
+from ranks import Processes, expect, program_parser, run_cases
 
 RUN = "--batch-size", "3", "--steps", "2"
 
@@ -96,10 +95,6 @@ class MpirunCases(Launched):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = program_parser()
     parser.add_argument("--mpirun", action="store_true", help="the cases that Open MPI starts")
     run_cases(parser, lambda arguments: (MpirunCases if arguments.mpirun else Cases)(arguments))

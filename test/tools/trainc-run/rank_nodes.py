@@ -5,7 +5,6 @@ of one process with --accumulate W.
   rank_nodes.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "Inputs"))
-from cases import expect, run_cases  # noqa: E402
+from cases import expect, program_parser, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
 
 sys.path.insert(0, str(HERE.parents[1] / "e2e"))
@@ -179,9 +178,4 @@ class Cases(Processes):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
-    run_cases(parser, Cases)
+    run_cases(program_parser(), Cases)

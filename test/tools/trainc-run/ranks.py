@@ -5,7 +5,6 @@ bit for bit.
   ranks.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -23,7 +22,7 @@ import onnx
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
-from cases import Failed, expect, run_cases  # noqa: E402
+from cases import Failed, expect, program_parser, run_cases  # noqa: E402
 from make_data_folder import write  # noqa: E402
 from token_rows import few_labels, with_token, without_labels  # noqa: E402
 from trained import Trained  # noqa: E402
@@ -674,10 +673,6 @@ class ProcessCases(Processes):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = program_parser()
     parser.add_argument("--processes", action="store_true", help="the cases of several processes, for which there has to be Gloo")
     run_cases(parser, lambda arguments: (ProcessCases if arguments.processes else Cases)(arguments))

@@ -4,7 +4,6 @@
   ranks_beforehand.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
-import argparse
 import json
 import math
 import pathlib
@@ -13,7 +12,7 @@ import subprocess
 import zipfile
 
 import numpy as np
-from ranks import Sharded, expect, run_cases, wide_model
+from ranks import Sharded, expect, program_parser, run_cases, wide_model
 
 
 class Cases(Sharded):
@@ -122,9 +121,4 @@ class Cases(Sharded):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
-    run_cases(parser, Cases)
+    run_cases(program_parser(), Cases)

@@ -5,7 +5,6 @@ rows as arrays; what is refused.
   rows.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
 """
 
-import argparse
 import json
 import pathlib
 import shutil
@@ -14,7 +13,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
-from cases import expect, run_cases  # noqa: E402
+from cases import expect, program_parser, run_cases  # noqa: E402
 from make_data_folder import random_columns, write, write_safetensors  # noqa: E402
 from trained import Trained  # noqa: E402
 
@@ -351,9 +350,4 @@ class Cases(Trained):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trainc", required=True)
-    parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("folder", type=pathlib.Path)
-    run_cases(parser, Cases)
+    run_cases(program_parser(), Cases)

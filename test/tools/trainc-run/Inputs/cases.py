@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Cases of a command line test: the methods `case_NAME` of a class."""
 
+import argparse
+import pathlib
 import sys
 
 
@@ -11,6 +13,16 @@ class Failed(Exception):
 def expect(condition, *what):
     if not condition:
         raise Failed(" ".join(str(w) for w in what))
+
+
+def program_parser():
+    """The arguments of tests that compile models and train what comes of them, in a folder of their own."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trainc", required=True)
+    parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    return parser
 
 
 def run_cases(parser, make_cases):

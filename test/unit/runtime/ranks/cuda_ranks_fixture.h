@@ -172,6 +172,19 @@ protected:
       return Status();
     };
   }
+  /// So many ranks, ahead of the GPU and command by command.
+  void expectStepsOfOne(int world) {
+    const Bytes expected = alone(firstBatches(world), 3);
+    SessionOptions options;
+    for (bool synchronous : {false, true}) {
+      options.synchronous = synchronous;
+      for (const Rank &rank : run(world, stepping(3), false, options)) {
+        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+        EXPECT_EQ(rank.steps, 3);
+        EXPECT_EQ(rank.values, expected);
+      }
+    }
+  }
   static void expectLost(const std::vector<Rank> &ranks, const std::string &words) {
     bool found = false;
     for (const Rank &rank : ranks) {

@@ -73,17 +73,8 @@ TEST_F(CudaRanks, OneAloneExchangesNothing) {
 
 TEST_F(CudaRanks, ThroughNcclMakeTheStepsOfOne) {
   for (int world : {2, 3}) {
-    const Bytes expected = alone(firstBatches(world), 3);
     nccl->finalized = nccl->destroyed = 0;
-    SessionOptions options;
-    for (bool synchronous : {false, true}) {
-      options.synchronous = synchronous;
-      for (const Rank &rank : run(world, stepping(3), false, options)) {
-        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
-        EXPECT_EQ(rank.steps, 3);
-        EXPECT_EQ(rank.values, expected);
-      }
-    }
+    expectStepsOfOne(world);
     EXPECT_EQ(nccl->destroyed, 2 * world);
   }
   EXPECT_EQ(nccl->sums, 0);

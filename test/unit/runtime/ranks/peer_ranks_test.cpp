@@ -94,18 +94,8 @@ TEST_F(PeerRanks, DoNotWriteOverWhatIsNotTaken) {
 }
 
 TEST_F(PeerRanks, MakeTheStepsOfOne) {
-  for (int world : {2, 3}) {
-    const Bytes expected = alone(firstBatches(world), 3);
-    SessionOptions options;
-    for (bool synchronous : {false, true}) {
-      options.synchronous = synchronous;
-      for (const Rank &rank : run(world, stepping(3), false, options)) {
-        ASSERT_TRUE(rank.status.ok()) << rank.status.message();
-        EXPECT_EQ(rank.steps, 3);
-        EXPECT_EQ(rank.values, expected);
-      }
-    }
-  }
+  for (int world : {2, 3})
+    expectStepsOfOne(world);
   EXPECT_EQ(nccl->groups, 0);
   EXPECT_EQ(fake->exported, 0u);
 }
