@@ -54,7 +54,7 @@ def _headers(folder):
 
 
 def _key(folder, options):
-    sources = [cache.hash_file(pathlib.Path(__file__).parents[1] / name) for name in ("pretrained.py", "preferences.py")]
+    sources = [cache.hash_file(pathlib.Path(__file__).parents[1] / name) for name in ("pretrained.py", "decomposition.py", "preferences.py")]
     return cache.key(
         "pretrained", json.loads((folder / "config.json").read_text()), _headers(folder), options, sources,
         cache.versions("torch", "transformers", "onnxscript", "onnx-ir"),
