@@ -49,8 +49,6 @@ struct LegalizeOptions {
   DropoutMode dropout = DropoutMode::AsGraph;
   BatchNormMode batchNorm = BatchNormMode::AsGraph;
   std::vector<DimBound> dims;
-  /// Recurrences are loops, of any length; else they are unrolled up to a bound.
-  bool loops = false;
 };
 
 /// A parameter as the user should hear about it.

@@ -112,8 +112,6 @@ struct TargetTraits {
   bool replicas = false;
   /// Whether what they exchange goes on beside the commands behind it.
   bool exchangesBeside = false;
-  /// Whether commands are repeated for the steps of a sequence (`train.loop`).
-  bool loops = false;
 };
 
 /// What kernels are made for, and with.

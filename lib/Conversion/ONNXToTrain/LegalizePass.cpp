@@ -43,7 +43,6 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     freeze = ArrayRef<std::string>(given.freeze);
     dropout = given.dropout;
     batchNorm = given.batchNorm;
-    loops = given.loops;
   }
   // Options copy themselves.
   LegalizePass(const LegalizePass &other)
@@ -66,7 +65,6 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     options.freeze.assign(freeze.begin(), freeze.end());
     options.dropout = dropout;
     options.batchNorm = batchNorm;
-    options.loops = loops;
     LegalizeResult local;
     if (failed(legalizeONNX(getOperation(), options, result ? *result : local)))
       signalPassFailure();
@@ -77,8 +75,6 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
   Option<std::string> loss{*this, "loss", llvm::cl::desc("the output that is the loss")};
   Option<bool> inference{*this, "inference", llvm::cl::desc("no loss, nothing is trained"),
                          llvm::cl::init(false)};
-  Option<bool> loops{*this, "loops", llvm::cl::desc("recurrences are loops, not unrolled"),
-                     llvm::cl::init(false)};
   Option<std::string> trainable{*this, "trainable",
                                 llvm::cl::desc("expression of the names that are trained")};
   ListOption<std::string> freeze{*this, "freeze",

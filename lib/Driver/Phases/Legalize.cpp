@@ -71,7 +71,6 @@ static LogicalResult addAdapters(Compilation &c) {
 int trainc::legalizeModel(Compilation &c) {
   const CompileOptions &options = c.options;
   LegalizeOptions legalize = options.legalize;
-  legalize.loops = options.target->traits.loops;
   if (failed(legalizeONNX(*c.module, legalize, c.legalized))) {
     // It is told twice where legalization succeeds.
     if (c.legalized.trained.empty() && !c.legalized.excluded.empty())

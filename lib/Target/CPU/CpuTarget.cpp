@@ -33,7 +33,6 @@ static constexpr TargetTraits kTraits{
     .collectives = true,
     .replicas = true,
     .exchangesBeside = true,
-    .loops = true,
 };
 
 namespace {

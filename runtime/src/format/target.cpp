@@ -20,8 +20,7 @@ const TargetTraits targetTraits[] = {
      .runsAhead = false,
      .vendorProducts = false,
      .hasReplicas = true,
-     .narrowAttention = false,
-     .hasLoops = true},
+     .narrowAttention = false},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
      .isSeparate = true,
@@ -32,8 +31,7 @@ const TargetTraits targetTraits[] = {
      .runsAhead = true,
      .vendorProducts = true,
      .hasReplicas = false,
-     .narrowAttention = true,
-     .hasLoops = false},
+     .narrowAttention = true},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);
 

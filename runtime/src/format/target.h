@@ -38,8 +38,6 @@ struct TargetTraits {
   bool hasReplicas;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;
-  /// Whether commands are repeated for the steps of a sequence.
-  bool hasLoops;
 };
 
 /// Of the targets in their order.

@@ -85,6 +85,7 @@ class Cases(Trained):
         self.equal(first, self.losses(package, folder, "--batch-size", "12", "--steps", "2"))
         out, err = self.run(package, folder, "--batch-size", "3", "--accumulate", "2", "--steps", "1", code=1)
         expect("step 1: the loss is not finite" in err, err)
+        expect("nothing was saved: --save DIR would keep the state before that step" in err, err)
 
     def case_equal_weights_are_the_mean_to_the_bit(self):
         package, data = self.trainc("mlp-regression"), self.arguments.models / "mlp-regression.npz"

@@ -98,9 +98,9 @@ static LogicalResult stack(NodeContext &c, ArrayRef<LegalValue *> parts, int64_t
   return c.set(c.tb.concat(slices, axis), output);
 }
 
-/// Whether the target repeats bodies, and this number of iterations is worth it.
-static bool isLoop(NodeContext &c, DimAttr steps) {
-  return c.state.options->loops && steps.getConstant().value_or(kUnrolled + 1) > kUnrolled;
+/// A few iterations are written out.
+static bool isLoop(DimAttr steps) {
+  return steps.getConstant().value_or(kUnrolled + 1) > kUnrolled;
 }
 
 static LegalValue &valueOf(NodeContext &c, Value tensor) {
@@ -184,7 +184,7 @@ static LogicalResult loop(NodeContext &c) {
   // Loops without a condition of their own run as often as the trip count says.
   const Content *known = c.has(0) ? c.content(0) : nullptr;
   if (std::optional<Dims> count = known ? known->dims() : std::nullopt;
-      count && count->size() == 1 && isLoop(c, count->front()))
+      count && count->size() == 1 && isLoop(count->front()))
     if (!c.has(1) || truth(c, c.in(1), 1).value_or(false))
       return loopOver(c, *body, count->front());
   // Without a trip count: until the condition says no, or it has been too many.
@@ -303,7 +303,7 @@ static LogicalResult scan(NodeContext &c) {
       return failure();
     axes[i] = *axis;
     DimAttr size = c.dims(states + i)[*axis];
-    isOneLoop = isOneLoop && isLoop(c, size) && size == c.dims(states)[axes[0]];
+    isOneLoop = isOneLoop && isLoop(size) && size == c.dims(states)[axes[0]];
   }
   if (isOneLoop)
     return scanOver(c, *body, c.dims(states)[axes[0]], backwards[0] != 0, axes, outputAxes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // LSTM, GRU and RNN, one step after the other: the matmuls with the input are one for all steps,
-// what depends on the state is the body of a loop, or written out for each step where the target
-// has no loops. Then a length that only the run knows is unrolled to its bound; steps past it keep
+// what depends on the state is the body of a loop. Operators for training, whose gates are results,
+// are written out for each step: a length that only the run knows to its bound; steps past it keep
 // the state.
 
 #include "lib/Conversion/ONNXToTrain/Recurrent/Recurrent.h"
@@ -112,8 +112,7 @@ public:
     if (failed(readShapes()) || (isTraining && failed(checkTraining(c, 4))))
       return failure();
     // Gates that are left for a gradient node are those of its own steps, which are unrolled.
-    const bool isLoop = c.state.options->loops && !isTraining;
-    if (!isLoop) {
+    if (isTraining) {
       std::optional<int64_t> unrolled = unrolledSteps(c, length);
       if (!unrolled)
         return failure();
@@ -128,7 +127,7 @@ public:
       reverse = direction == "reverse" || d == 1;
       if (failed(readWeights(d)))
         return failure();
-      outputs.push_back(isLoop ? loop(d, last) : unroll(d, last));
+      outputs.push_back(isTraining ? unroll(d, last) : loop(d, last));
     }
     return setResults(outputs, last);
   }
@@ -273,18 +272,6 @@ private:
     return readMore(d);
   }
 
-  /// Whether the sequences reach step t, [batch, hidden] of i1; null where all always do.
-  Value reaches(int64_t t) {
-    Dims dims = {batch, hidden};
-    if (c.has(4)) {
-      Value lengths = c.tensor(4);
-      // Each sequence of a batch may end by itself.
-      Value inside = tb.compare("gt", lengths, tb.scalarLike(lengths, double(t)));
-      return tb.broadcast(inside, dims, {0});
-    }
-    return isWithin(tb, t, length, dims);
-  }
-
   /// What the gates of all steps get of the input, [length, batch, gates * hidden].
   Value inputGates() {
     Value x = c.tensor(0);
@@ -299,7 +286,7 @@ private:
     return tb.reshape(x, {length, batch, width});
   }
 
-  /// The same as `unroll`, by a loop over the steps.
+  /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
   Value loop(int64_t d, SmallVector<SmallVector<Value>> &last) {
     train::LoopInputs inputs{{}, {inputGates()}, {}, length, reverse};
     for (int64_t i = 0; i < states(); ++i)
@@ -325,7 +312,7 @@ private:
     return all.getStacked()[0];
   }
 
-  /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
+  /// The same as `loop`, each step with the results that are left for the gradient.
   Value unroll(int64_t d, SmallVector<SmallVector<Value>> &last) {
     Value x = inputGates();
     DimAttr width = times(hidden, gates);
@@ -345,11 +332,9 @@ private:
       keptSteps.resize(kept.size(), SmallVector<Value>(steps));
       for (auto [list, value] : llvm::zip_equal(keptSteps, kept))
         list[t] = value;
-      Value inside = reaches(t);
-      // Behind a sequence's end the output is 0, and the state stays for the last result.
-      outputs[t] =
-          inside && c.has(4) ? tb.select(inside, state[0], tb.scalarLike(state[0], 0)) : state[0];
-      if (inside)
+      outputs[t] = state[0];
+      // Behind the sequences' end the state stays for the last result.
+      if (Value inside = isWithin(tb, t, length, {batch, hidden}))
         for (auto [now, before] : llvm::zip_equal(state, old))
           now = tb.select(inside, now, before);
     }

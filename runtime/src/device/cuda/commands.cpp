@@ -3,6 +3,7 @@
 
 #include "device/cuda/commands.h"
 #include "device/cuda/commands/collective.h"
+#include "device/cuda/commands/loop.h"
 #include "format/memory/arena_plan.h"
 #include "plan/command_info.h"
 #include "plan/overlap.h"
@@ -62,9 +63,20 @@ Status Commands::prepare(Kernels &kernels, Libraries &libraries, RankExchange *e
                          ThreadPool &pool) {
   LibraryCalls calls;
   DeviceContext with{context, program, kernels, calls, tables, exchange};
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  TRAINRT_TRY(prepareSteps(0, plan.steps.size(), {}, with));
+  return prepareLibraries(calls, libraries, pool);
+}
+
+/// Commands without work have no number.
+Status Commands::prepareSteps(size_t begin, size_t end, const InLoop &slices, DeviceContext &with) {
+  for (size_t i = begin; i < end; ++i) {
     const ExecutionPlan::Step &step = plan.steps[i];
-    // Commands without work have no number.
+    if (std::holds_alternative<Loop>(step.command->op)) {
+      const size_t last = loopEnd(plan.function->commands, i);
+      TRAINRT_TRY(prepareLoop(i, last, slices, with));
+      i = last;
+      continue;
+    }
     // The number which a command gets if it has work: library calls are told by it.
     with.number = items.size();
     std::unique_ptr<DeviceCommand> command;
@@ -78,9 +90,38 @@ Status Commands::prepare(Kernels &kernels, Libraries &libraries, RankExchange *e
                           : isCollective                            ? 0
                                                                     : plan.aside[i];
     if (command)
-      items.push_back({&step, lane, std::move(command)});
+      items.push_back({&step, lane, std::move(command), slices});
   }
-  return prepareLibraries(calls, libraries, pool);
+  return {};
+}
+
+/// As the host counts them: the first command once, the last one behind each step.
+Status Commands::prepareLoop(size_t begin, size_t end, const InLoop &outer, DeviceContext &with) {
+  const ExecutionPlan::Step &step = plan.steps[begin];
+  const LoopView view(plan.view(step), std::get<Loop>(step.command->op));
+  if (view.isEmpty())
+    return {};
+  auto mark = [&](const ExecutionPlan::Step &at, int64_t behind) {
+    items.push_back({&at, 0, std::make_unique<LoopCommand>(view, context.driver(), behind), outer});
+  };
+  mark(step, -1);
+  for (int64_t i = 0; i < view.steps(); ++i) {
+    auto slices = outer ? std::make_shared<Slices>(*outer) : std::make_shared<Slices>();
+    for (size_t slice = 0; slice < view.numSlices(); ++slice) {
+      if (!LoopCommand::isInPlace(view, slice))
+        continue;
+      Place part = view.places[view.whole(slice)];
+      part.offset += LoopCommand::offset(view, slice, i);
+      // A slice of a slice of the loop around this one.
+      if (auto whole = outer ? outer->find(part.buffer) : slices->end();
+          outer && whole != outer->end())
+        part = {whole->second.buffer, whole->second.offset + part.offset};
+      (*slices)[view.places[view.slice(slice)].buffer] = part;
+    }
+    TRAINRT_TRY(prepareSteps(begin + 1, end, slices, with));
+    mark(plan.steps[end], i);
+  }
+  return {};
 }
 
 /// Plans of libraries take long to find: all threads share them.
@@ -145,14 +186,16 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
   workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
   bufferAddresses.assign(plan.bufferBytes.size(), 0);
   Addresses addresses;
+  const Item *current = nullptr;
   addresses.of = [&](const Place &place) {
     // An operand that the command does not have.
     if (!place.isPresent())
       return DeviceAddress(0);
-    bufferAddresses[place.buffer] = address(place.buffer);
-    assert(bufferAddresses[place.buffer] % cudaPlanAlignment == 0 &&
+    const Place at = resolved(*current, place);
+    bufferAddresses[at.buffer] = address(at.buffer);
+    assert(bufferAddresses[at.buffer] % cudaPlanAlignment == 0 &&
            "algorithms were chosen for addresses whose low bits are 0");
-    return bufferAddresses[place.buffer] + DeviceAddress(place.offset);
+    return bufferAddresses[at.buffer] + DeviceAddress(at.offset);
   };
   addresses.tables = tableAddress;
   addresses.tableBytes = tables;
@@ -160,8 +203,23 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
   for (Item &item : items) {
     addresses.error = errors + sizeof(ErrorSlot) * DeviceAddress(item.step->command -
                                                                  plan.function->commands.data());
+    current = &item;
     item.command->resolve(addresses);
   }
+}
+
+/// Of a slice the place in its tensor.
+Place Commands::resolved(const Item &item, const Place &place) {
+  if (item.slices)
+    if (auto slice = item.slices->find(place.buffer); slice != item.slices->end())
+      return {slice->second.buffer, slice->second.offset + place.offset};
+  return place;
+}
+
+DeviceAddress Commands::addressOf(const Item &item, const Place &place) const {
+  const Place at = resolved(item, place);
+  assert(at.buffer < bufferAddresses.size() && "addresses are resolved");
+  return bufferAddresses[at.buffer] + DeviceAddress(at.offset);
 }
 
 /// Addresses are resolved; the caller has put the lanes in order.
@@ -184,25 +242,28 @@ int64_t Commands::stagingBytes() const {
 
 /// The plan's waits count all of its collectives; those without work are no items.
 std::vector<Commands::Part> Commands::parts(bool beside) const {
-  std::vector<Part> parts;
+  std::map<const ExecutionPlan::Step *, int32_t> exchanges;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (as<CollectiveCommand>(i))
+      exchanges[items[i].step] = int32_t(i);
   std::vector<int32_t> started = {-1}; // of so many collectives of the plan the last item
+  for (const ExecutionPlan::Step &step : plan.steps)
+    if (std::holds_alternative<Collective>(step.command->op)) {
+      auto found = exchanges.find(&step);
+      started.push_back(found != exchanges.end() ? found->second : started.back());
+    }
+  std::vector<Part> parts;
   int32_t awaited = -1;
-  size_t item = 0;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const bool isThere = item < items.size() && items[item].step == &plan.steps[i];
-    const bool isCollective = isThere && as<CollectiveCommand>(item);
-    if (std::holds_alternative<Collective>(plan.steps[i].command->op))
-      started.push_back(isCollective ? int32_t(item) : started.back());
-    if (!isThere)
-      continue;
+  for (size_t item = 0; item < items.size(); ++item) {
+    const bool isCollective = as<CollectiveCommand>(item);
     int32_t awaits = -1;
     if (beside && !plan.exchangeWaits.empty() && !isCollective)
-      awaits = started[plan.exchangeWaits[i]];
+      awaits = started[plan.exchangeWaits[indexOf(items[item])]];
     const bool waits = awaits > awaited;
     if (parts.empty() || isCollective || parts.back().isCollective || waits)
       parts.push_back({item, item, isCollective, waits ? awaits : -1});
     awaited = std::max(awaited, awaits);
-    parts.back().end = ++item;
+    parts.back().end = item + 1;
   }
   return parts;
 }
@@ -215,17 +276,24 @@ std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() co
   for (size_t i = 0; i < items.size(); ++i) {
     reads.clear();
     writes.clear();
-    for (const Operand &operand : items[i].step->command->operands) {
-      if (!operand.isPresent())
-        continue;
-      // How far a command reaches is not known; no further than its buffer does.
-      assert(operand.buffer < bufferAddresses.size() && "addresses are resolved");
-      const DeviceAddress begin = bufferAddresses[operand.buffer];
-      const MemoryOrder::Range range = {begin, begin + uint64_t(plan.bufferBytes[operand.buffer])};
-      if (operand.isRead())
-        reads.push_back(range);
-      if (operand.isWritten())
-        writes.push_back(range);
+    if (const auto *loop = as<LoopCommand>(i)) {
+      for (const LoopCommand::Copy &copy : loop->slices()) {
+        reads.push_back({copy.source, copy.source + uint64_t(copy.bytes)});
+        writes.push_back({copy.target, copy.target + uint64_t(copy.bytes)});
+      }
+    } else {
+      for (const Operand &operand : items[i].step->command->operands) {
+        if (!operand.isPresent())
+          continue;
+        // How far a command reaches is not known; no further than its buffer does.
+        const DeviceAddress begin = addressOf(items[i], {operand.buffer, 0});
+        const MemoryOrder::Range range = {begin,
+                                          begin + uint64_t(plan.bufferBytes[operand.buffer])};
+        if (operand.isRead())
+          reads.push_back(range);
+        if (operand.isWritten())
+          writes.push_back(range);
+      }
     }
     // Readers wait for writers, writers for both.
     order.add(reads, writes, [&](int32_t earlier) {

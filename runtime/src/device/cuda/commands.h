@@ -13,6 +13,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -93,11 +94,22 @@ public:
   const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
 
 private:
+  /// Buffers that are parts of others: the slices of a step of a loop.
+  using Slices = std::map<uint32_t, Place>;
   struct Item {
     const ExecutionPlan::Step *step = nullptr;
     unsigned lane = 0;
     std::unique_ptr<DeviceCommand> command;
+    /// Null outside of loops.
+    std::shared_ptr<const Slices> slices = nullptr;
   };
+  using InLoop = std::shared_ptr<const Slices>;
+  Status prepareSteps(size_t begin, size_t end, const InLoop &slices, DeviceContext &with);
+  Status prepareLoop(size_t begin, size_t end, const InLoop &slices, DeviceContext &with);
+  /// Where a place begins that an item has; the buffer's address is there.
+  static Place resolved(const Item &item, const Place &place);
+  DeviceAddress addressOf(const Item &item, const Place &place) const;
+  size_t indexOf(const Item &item) const { return size_t(item.step - plan.steps.data()); }
   Status prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool);
 
   const Context &context;

@@ -6,12 +6,11 @@
 #include "program_generated.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt {
 
 Status Loop::read(const fb::Loop &from, const CommandCheck &check) {
-  if (!traitsOf(check.program.target).hasLoops)
-    return check.bad(": on this target no commands are repeated");
   if (!check.kernels.empty())
     return check.bad(".kernels: it runs none");
   scanned = from.scanned();
@@ -71,6 +70,16 @@ bool loopsMatch(const std::vector<Command> &commands, size_t &wrong) {
   if (!open.empty())
     wrong = open.back();
   return open.empty();
+}
+
+size_t loopEnd(const std::vector<Command> &commands, size_t begin) {
+  size_t depth = 0;
+  for (size_t i = begin;; ++i) {
+    assert(i < commands.size() && "where the program is read it is checked that loops have an end");
+    if (const auto *loop = std::get_if<Loop>(&commands[i].op))
+      if ((depth += loop->isEnd ? size_t(-1) : 1) == 0)
+        return i;
+  }
 }
 
 } // namespace trainrt

@@ -53,6 +53,9 @@ struct LoopView : StepView {
 /// wrong, of which command.
 bool loopsMatch(const std::vector<Command> &commands, size_t &wrong);
 
+/// The command that ends the loop which begins at `begin`; loops match.
+size_t loopEnd(const std::vector<Command> &commands, size_t begin);
+
 } // namespace trainrt
 
 #endif // TRAINRT_FORMAT_COMMANDS_LOOP_H

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The command Loop on the CPU: how it is read from a program, planned and run.
+// The command Loop: how it is read from a program, planned and run, on the CPU and on a GPU.
 
+#include "cuda_fixture.h"
 #include "device/cpu/executor.h"
+#include "device/cuda/commands.h"
 #include "format/program.h"
 #include "program_generated.h"
 
@@ -13,11 +15,11 @@ using namespace trainrt;
 
 namespace {
 
-constexpr int64_t slots = 3, width = 4;
+constexpr int64_t slots = 3;
 
 /// What a test wants different.
 struct Options {
-  int64_t steps = slots;
+  int64_t steps = slots, width = 4; ///< floats of a slice
   bool reverse = false;
   fb::Target target = fb::Target::cpu;
   std::function<void(fb::LoopT &begin, fb::CommandT &command)> edit = [](auto &, auto &) {};
@@ -26,7 +28,10 @@ struct Options {
 
 /// A step stores what is carried, then carries its slice on.
 enum Number { X, Slice, Y, Part, Carried, count };
-constexpr int64_t floatsOf[] = {slots * width, width, slots *width, width, width};
+std::array<int64_t, count> floatsOf(const Options &options) {
+  const int64_t width = options.width;
+  return {slots * width, width, slots * width, width, width};
+}
 
 std::vector<unsigned char> makeProgram(const Options &options) {
   fb::ProgramT program;
@@ -39,13 +44,14 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   };
   auto function = std::make_unique<fb::FunctionT>();
   function->name = "eval";
-  for (int64_t floats : floatsOf) {
+  for (int64_t floats : floatsOf(options)) {
     auto buffer = std::make_unique<fb::BufferT>();
     buffer->bytes = constant(floats * 4);
     buffer->last = options.hasEnd ? 3 : 2;
     function->buffers.push_back(std::move(buffer));
   }
-  const uint32_t zero = constant(0), steps = constant(options.steps), bytes = constant(width * 4);
+  const uint32_t zero = constant(0), steps = constant(options.steps),
+                 bytes = constant(options.width * 4);
   using fb::Access;
   auto mark = [&](bool end) {
     auto command = std::make_unique<fb::CommandT>();
@@ -96,26 +102,42 @@ std::string messageOf(const Options &options) {
   return status.message();
 }
 
-/// Y and what is carried, of X = 1, 2, ... and -1s that are carried into the first step.
-std::pair<std::vector<float>, std::vector<float>> run(const Options &options) {
+struct Planned {
+  explicit Planned(const Options &options) {
+    Status status = read(options, program);
+    if (status.ok())
+      status = makePlan(program, program.functions[0], {}, plan);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
   Program program;
   ExecutionPlan plan;
-  Status status = read(options, program);
-  if (status.ok())
-    status = makePlan(program, program.functions[0], {}, plan);
-  EXPECT_TRUE(status.ok()) << status.message();
+};
+
+/// Of X = 1, 2, ... and -1s that are carried into the first step.
+void fill(const Options &options, size_t buffer, float *values) {
+  const auto floats = floatsOf(options);
+  std::fill_n(values, floats[buffer], buffer == Carried ? -1.0f : 0.0f);
+  if (buffer == X)
+    std::iota(values, values + floats[buffer], 1.0f);
+}
+
+/// Y and what is carried.
+using Results = std::pair<std::vector<float>, std::vector<float>>;
+
+Results run(const Options &options) {
+  const Planned planned(options);
   std::vector<std::vector<float>> memory;
-  for (int64_t floats : floatsOf)
-    memory.emplace_back(floats, 0.0f);
-  std::iota(memory[X].begin(), memory[X].end(), 1.0f);
-  std::fill(memory[Carried].begin(), memory[Carried].end(), -1.0f);
+  for (int64_t floats : floatsOf(options)) {
+    memory.emplace_back(floats);
+    fill(options, memory.size() - 1, memory.back().data());
+  }
   ThreadPool pool(2);
   Executor executor(pool);
   Executor::Run run{nullptr, {}, {}, nullptr, nullptr};
   for (auto &buffer : memory)
     run.buffers.push_back(buffer.data());
   Executor::Reports reports;
-  EXPECT_TRUE(executor.run(plan, run, Allocator(), reports).ok());
+  EXPECT_TRUE(executor.run(planned.plan, run, Allocator(), reports).ok());
   return {memory[Y], memory[Carried]};
 }
 
@@ -133,15 +155,94 @@ TEST(LoopCommand, ReverseBeginsWithTheLastSlice) {
 
 TEST(LoopCommand, WithoutAStepNothingRuns) {
   const auto [stored, carried] = run({.steps = 0});
-  EXPECT_EQ(stored, std::vector<float>(slots * width, 0));
-  EXPECT_EQ(carried, std::vector<float>(width, -1));
+  EXPECT_EQ(stored, std::vector<float>(12, 0));
+  EXPECT_EQ(carried, std::vector<float>(4, -1));
+}
+
+class LoopOnGpu : public CudaTest {
+protected:
+  Results runOnGpu(Options options) {
+    using namespace trainrt::cuda;
+    options.target = fb::Target::cuda;
+    Planned planned(options);
+    std::unique_ptr<Context> context;
+    EXPECT_TRUE(Context::open(0, context).ok());
+    CurrentContext current = context->makeCurrent();
+    const Driver &driver = context->driver();
+    std::unique_ptr<Kernels> kernels;
+    EXPECT_TRUE(Kernels::load(*context, *package, kernels).ok());
+    Libraries libraries;
+    ThreadPool pool(1);
+    Commands commands(*context, planned.program, planned.plan);
+    EXPECT_TRUE(commands.prepare(*kernels, libraries, nullptr, pool).ok());
+    const auto floats = floatsOf(options);
+    std::array<CUdeviceptr, count> memory = {};
+    std::vector<float> values(floats[X]);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(driver.cuMemAlloc(&memory[i], values.size() * 4), CUDA_SUCCESS);
+      fill(options, i, values.data());
+      EXPECT_EQ(driver.cuMemcpyHtoDAsync(memory[i], values.data(), size_t(floats[i]) * 4, nullptr),
+                CUDA_SUCCESS);
+      driver.cuStreamSynchronize(nullptr);
+    }
+    commands.resolve([&](uint32_t buffer) { return memory[buffer]; }, 0, {}, 0);
+    fake->copiesWithin = 0;
+    // On the lanes of a graph as told: a command waits for those that touch its bytes.
+    dependencies = commands.dependencies();
+    for (size_t i = 0; i < commands.size(); ++i)
+      EXPECT_TRUE(commands.enqueue(i, nullptr).ok());
+    copies = fake->copiesWithin;
+    auto fetch = [&](size_t buffer) {
+      std::vector<float> result(floats[buffer]);
+      driver.cuMemcpyDtoHAsync(result.data(), memory[buffer], result.size() * 4, nullptr);
+      driver.cuStreamSynchronize(nullptr);
+      return result;
+    };
+    Results results = {fetch(Y), fetch(Carried)};
+    for (CUdeviceptr block : memory)
+      driver.cuMemFree(block);
+    return results;
+  }
+
+  std::vector<std::array<int32_t, cuda::Commands::numLanes>> dependencies;
+  int copies = 0;
+};
+
+TEST_F(LoopOnGpu, SlicesThatLieAsBuffersDoAreUsedInPlace) {
+  for (bool reverse : {false, true}) {
+    const Options options{.width = 64, .reverse = reverse};
+    EXPECT_EQ(runOnGpu(options), run(options));
+    EXPECT_EQ(copies, 2 * slots); // those of the body
+  }
+}
+
+TEST_F(LoopOnGpu, OtherSlicesAreCopied) {
+  for (bool reverse : {false, true}) {
+    const Options options{.width = 5, .reverse = reverse};
+    EXPECT_EQ(runOnGpu(options), run(options));
+    EXPECT_EQ(copies, 4 * slots);
+  }
+}
+
+TEST_F(LoopOnGpu, ACommandWaitsForThoseOfTheStepBefore) {
+  runOnGpu({.width = 64});
+  // The loop, then in each step: store what is carried, carry the slice on, the end of the step.
+  ASSERT_EQ(dependencies.size(), size_t(1 + 3 * slots));
+  EXPECT_EQ(dependencies[2][0], 1); // overwrites what the one before it has read
+  EXPECT_EQ(dependencies[4][0], 2); // stores what the step before has carried on
+  EXPECT_EQ(dependencies[5][0], 4);
+}
+
+TEST_F(LoopOnGpu, WithoutAStepNothingRuns) {
+  const Options options{.steps = 0};
+  EXPECT_EQ(runOnGpu(options), run(options));
+  EXPECT_EQ(copies, 0);
 }
 
 TEST(LoopCommand, DamagedOnesAreRefused) {
   auto expect = [](const Options &options, const std::string &text) {
     EXPECT_NE(messageOf(options).find(text), std::string::npos) << messageOf(options);
   };
-  expect({.target = fb::Target::cuda}, "commands[0]: on this target no commands are repeated");
   expect({.edit = [](auto &loop, auto &) { loop.scanned = 3; }},
          ".operands has 5 entries, fewer than 3 and 1 tensors and their slices");
   expect({.edit =

@@ -4,8 +4,6 @@
 #include "device/cpu/commands/loop.h"
 #include "device/cpu/commands/host_command.h"
 
-#include <cassert>
-
 namespace trainrt {
 
 /// Nothing to compute: Loops decides what runs.
@@ -27,7 +25,7 @@ size_t Loops::next(const ExecutionPlan &plan, size_t index, std::vector<void *> 
   }
   const bool isEmpty = !op->isEnd;
   open.pop_back();
-  return isEmpty ? behindEnd(plan, index) : index + 1;
+  return isEmpty ? loopEnd(plan.function->commands, index) + 1 : index + 1;
 }
 
 void Loops::place(const LoopView &view, int64_t step, std::vector<void *> &buffers) {
@@ -36,17 +34,6 @@ void Loops::place(const LoopView &view, int64_t step, std::vector<void *> &buffe
     const uint32_t slice = view.places[view.slice(i)].buffer;
     buffers[slice] = static_cast<unsigned char *>(buffers[whole.buffer]) + whole.offset +
                      step * view.bufferBytes[slice];
-  }
-}
-
-/// Where the program is read it is checked that each loop has an end.
-size_t Loops::behindEnd(const ExecutionPlan &plan, size_t begin) {
-  size_t depth = 0;
-  for (size_t i = begin;; ++i) {
-    assert(i < plan.steps.size());
-    if (const auto *op = std::get_if<Loop>(&plan.steps[i].command->op))
-      if ((depth += op->isEnd ? size_t(-1) : 1) == 0)
-        return i + 1;
   }
 }
 

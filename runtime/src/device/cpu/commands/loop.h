@@ -19,7 +19,6 @@ private:
     int64_t step; ///< that comes next
   };
   static void place(const LoopView &view, int64_t step, std::vector<void *> &buffers);
-  static size_t behindEnd(const ExecutionPlan &plan, size_t begin);
 
   std::vector<Open> open; ///< the innermost last
 };
