@@ -3,6 +3,7 @@
 // node send each other theirs, and what nodes have added up goes from one to the next.
 
 #include "comm/collectives.h"
+#include "comm/rank_parts.h"
 #include "format/memory/exchange_work.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class Parts {
 public:
   Parts(std::span<const CutTensor> tensors, DType dtype, const Communicator &ranks, int shards)
       : shards(size_t(shards)), replicas(size_t(ranks.world() / shards)), tensors(tensors),
-        bytes(int64_t(sizeOf(dtype))) {
+        parts(sizesOf(tensors)), bytes(int64_t(sizeOf(dtype))) {
     for (const CutTensor &tensor : tensors)
       part += tensor.shard;
     slice = (part + int64_t(replicas) - 1) / int64_t(replicas);
@@ -47,34 +48,31 @@ public:
 
   /// The elements [begin, begin + count) of a part of the tensors.
   void read(size_t shard, int64_t begin, int64_t count, unsigned char *to) const {
-    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      const auto [at, there] = inTensor(tensor, int64_t(shard), low, all);
-      std::copy_n(static_cast<unsigned char *>(tensor.whole.data) + at * bytes, there * bytes, to);
-      std::fill_n(to + there * bytes, (all - there) * bytes, 0);
-      to += all * bytes;
+    parts.forEach(int(shard), begin, count, [&](const RankParts::Range &range) {
+      std::copy_n(inTensor(range), range.there * bytes, to);
+      std::fill_n(to + range.there * bytes, (range.count - range.there) * bytes, 0);
+      to += range.count * bytes;
     });
   }
   void write(size_t shard, int64_t begin, int64_t count, const unsigned char *from) const {
-    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      const auto [at, there] = inTensor(tensor, int64_t(shard), low, all);
-      std::copy_n(from, there * bytes,
-                  static_cast<unsigned char *>(tensor.whole.data) + at * bytes);
-      from += all * bytes;
+    parts.forEach(int(shard), begin, count, [&](const RankParts::Range &range) {
+      std::copy_n(from, range.there * bytes, inTensor(range));
+      from += range.count * bytes;
     });
   }
   /// The same of the shards.
   void readOwn(int64_t begin, int64_t count, unsigned char *to) const {
-    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      std::copy_n(static_cast<unsigned char *>(tensor.own) + low * bytes, all * bytes, to);
-      to += all * bytes;
+    parts.forEach(0, begin, count, [&](const RankParts::Range &range) {
+      std::copy_n(inShard(range), range.count * bytes, to);
+      to += range.count * bytes;
     });
   }
 
 private:
   void writeOwn(int64_t begin, int64_t count, const unsigned char *from) const {
-    forEach(begin, count, [&](const CutTensor &tensor, int64_t low, int64_t all) {
-      std::copy_n(from, all * bytes, static_cast<unsigned char *>(tensor.own) + low * bytes);
-      from += all * bytes;
+    parts.forEach(0, begin, count, [&](const RankParts::Range &range) {
+      std::copy_n(from, range.count * bytes, inShard(range));
+      from += range.count * bytes;
     });
   }
   /// Of a block of the rank's slice what the part has.
@@ -82,28 +80,21 @@ private:
     const int64_t begin = int64_t(rank / shards) * slice + block.begin;
     return {begin, std::clamp<int64_t>(part - begin, 0, block.count)};
   }
-  /// Where elements of a shard are in the tensor, and how many are: no address behind its end is
-  /// made.
-  static std::pair<int64_t, int64_t> inTensor(const CutTensor &tensor, int64_t shard, int64_t low,
-                                              int64_t all) {
-    const int64_t at = shard * tensor.shard + low;
-    const int64_t there = std::clamp<int64_t>(tensor.whole.elements - at, 0, all);
-    return {there ? at : 0, there};
+  unsigned char *inTensor(const RankParts::Range &range) const {
+    return static_cast<unsigned char *>(tensors[range.tensor].whole.data) + range.at * bytes;
   }
-
-  /// Calls `fn(tensor, first element of the shard, elements)` for each tensor's share of a range.
-  template <typename Fn> void forEach(int64_t begin, int64_t count, const Fn &fn) const {
-    const int64_t end = begin + count;
-    int64_t first = 0; // of the tensor's shard in the part
-    for (const CutTensor &tensor : tensors) {
-      const int64_t low = std::max(begin, first), high = std::min(end, first + tensor.shard);
-      if (low < high)
-        fn(tensor, low - first, high - low);
-      first += tensor.shard;
-    }
+  unsigned char *inShard(const RankParts::Range &range) const {
+    return static_cast<unsigned char *>(tensors[range.tensor].own) + range.inShard * bytes;
+  }
+  static std::vector<CutSize> sizesOf(std::span<const CutTensor> tensors) {
+    std::vector<CutSize> sizes;
+    for (const CutTensor &tensor : tensors)
+      sizes.push_back({tensor.whole.elements, tensor.shard});
+    return sizes;
   }
 
   std::span<const CutTensor> tensors;
+  const RankParts parts;
   const int64_t bytes;
   int64_t part = 0, slice = 0; ///< elements
 };

@@ -37,7 +37,7 @@ protected:
     fake->ordinalOfMemory = 0;
     fake->peers = fake->failingOpening = fake->isSilent = 0;
     fake->launches = fake->bodies = fake->captures = fake->graphRuns = fake->copiesWithin =
-        fake->waits = fake->usedWhileBusy = 0;
+        fake->waits = fake->usedWhileBusy = fake->freedWhileOpen = 0;
     setenv("TRAINRT_CUDA_PATH", TRAINRT_FAKE_LIBRARIES, 1);
     open({});
   }
@@ -45,6 +45,7 @@ protected:
     EXPECT_EQ(fake->allocated, 0u);
     EXPECT_EQ(fake->liveGraphs, 0);
     EXPECT_EQ(fake->usedWhileBusy, 0);
+    EXPECT_EQ(fake->freedWhileOpen, 0);
     unsetenv("TRAINRT_CUDA_DRIVER");
     unsetenv("TRAINRT_CUDA_PATH");
   }

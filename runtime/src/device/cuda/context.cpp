@@ -46,6 +46,18 @@ Context::~Context() {
     api.cuDevicePrimaryCtxRelease(device);
 }
 
+void Context::free(CUdeviceptr memory) const {
+  std::lock_guard lock(mutex);
+  if (!blocksLeft.count(memory))
+    api.cuMemFree(memory);
+}
+
+void Context::leave(CUdeviceptr memory) const {
+  std::lock_guard lock(mutex);
+  blocksLeft.insert(memory);
+  kept = true;
+}
+
 /// A moved-from event is empty.
 Event::Event(Event &&other) noexcept { *this = std::move(other); }
 

@@ -5,6 +5,9 @@
 
 #include "device/cuda/driver.h"
 
+#include <atomic>
+#include <mutex>
+#include <set>
 #include <string>
 
 namespace trainrt::cuda {
@@ -23,6 +26,10 @@ public:
   /// Leaves the primary context as it is when this is destroyed: for libraries whose own objects in
   /// it live as long as the process.
   void keep() { kept = true; }
+  /// Frees a block, unless it is left to the end of the process, and the context with it, as other
+  /// processes may still use it. Any thread; the context is current.
+  void free(CUdeviceptr memory) const;
+  void leave(CUdeviceptr memory) const;
   CUcontext get() const { return handle; }
   int ordinal() const { return number; }
   /// Compute capability: 90 for 9.0.
@@ -34,12 +41,14 @@ public:
 
 private:
   explicit Context(const Driver &driver) : api(driver) {}
-  bool kept = false;
   const Driver &api;
   CUdevice device = 0;
   CUcontext handle = nullptr;
   int number = 0, major = 0, minor = 0, numMultiprocessors = 0;
   std::string text;
+  mutable std::mutex mutex; ///< of what follows
+  mutable std::set<CUdeviceptr> blocksLeft;
+  mutable std::atomic<bool> kept{false};
 };
 
 /// Events and pinned blocks that destroy themselves; made and destroyed with the context current.

@@ -251,15 +251,16 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   CUdeviceptr memory = 0;
   // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
   CUresult result = CUDA_SUCCESS;
+  const int64_t unit = exchange ? std::max(alignment, exchange->blockUnit()) : alignment;
   do
-    result = driver.cuMemAlloc(&memory, size_t(padded(bytes, alignment)));
+    result = driver.cuMemAlloc(&memory, size_t(padded(bytes, unit)));
   while (result == CUDA_ERROR_OUT_OF_MEMORY && dropDirectGraphs());
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
   TRAINRT_TRY(driver.check(result, "cannot get memory"));
   data = {reinterpret_cast<unsigned char *>(memory), [where = context](unsigned char *block) {
             CurrentContext current = where->makeCurrent();
-            where->driver().cuMemFree(reinterpret_cast<DeviceAddress>(block));
+            where->free(reinterpret_cast<DeviceAddress>(block));
           }};
   if (zeroed)
     TRAINRT_TRY(clear(data.get(), bytes));
@@ -277,6 +278,8 @@ void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   held[block->second.name] -= bytes;
   heldBytes -= bytes;
   blocks.erase(block);
+  if (exchange)
+    exchange->release(at(data));
 }
 
 /// What the driver takes by itself while `make` runs: the free memory that went, but for the

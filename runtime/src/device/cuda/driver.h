@@ -106,6 +106,8 @@ struct CUgraphNodeParams {
   X(cuMemGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                                  \
   X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                               \
   X(cuMemFree, cuMemFree_v2, (CUdeviceptr memory))                                                 \
+  X(cuMemGetAddressRange, cuMemGetAddressRange_v2,                                                 \
+    (CUdeviceptr * base, size_t *bytes, CUdeviceptr memory))                                       \
   X(cuMemHostAlloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                 \
   X(cuMemFreeHost, cuMemFreeHost, (void *memory))                                                  \
   X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                                       \

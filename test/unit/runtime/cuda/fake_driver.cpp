@@ -6,7 +6,7 @@
 
 #include "fake_driver.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/kernels/peer_copy.h"
+#include "device/cuda/kernels/peer_sums.h"
 #include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
@@ -21,7 +21,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <thread>
@@ -87,12 +86,14 @@ struct Event {
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-               0, 0, 0};
+FakeCuda state{
+    9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0};
 /// Whoever checks a batch asks for these while another thread allocates.
 std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;
-std::set<uint64_t> offered; ///< of them, for others to open
+std::map<uint64_t, size_t> offered; ///< of them, for others to open: bytes that are exported
+std::map<uint64_t, int> opened;     ///< by so many
 std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
 std::deque<Kernel> kernels;
@@ -265,8 +266,12 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   auto at = blocks.find(memory);
   if (at == blocks.end())
     return invalidValue;
+  state.freedWhileOpen += opened[memory] != 0;
   std::atomic_ref(state.allocated) -= at->second;
-  state.exported -= offered.erase(memory) && state.peers ? at->second : 0;
+  if (auto which = offered.find(memory); which != offered.end()) {
+    state.exported -= which->second;
+    offered.erase(which);
+  }
   std::memset(reinterpret_cast<void *>(memory), 0xdd, at->second);
   std::free(reinterpret_cast<void *>(memory));
   blocks.erase(at);
@@ -321,21 +326,34 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice) {
 }
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
   std::lock_guard lock(memoryMutex);
-  offered.insert(memory);
-  if (!state.peers)
-    return notSupported;
+  if (auto at = blocks.find(memory); at != blocks.end())
+    if (size_t &bytes = offered[memory]; !bytes && state.peers)
+      state.exported += bytes = at->second;
   std::memcpy(handle->reserved, &memory, sizeof memory);
-  state.exported += blocks[memory];
-  return CUDA_SUCCESS;
+  return state.peers ? CUDA_SUCCESS : notSupported;
 }
 EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *memory, CUipcMemHandle handle, unsigned flags) {
   std::lock_guard lock(memoryMutex);
   if (state.failingOpening && --state.failingOpening == 0)
     return peerAccessUnsupported;
   std::memcpy(memory, handle.reserved, sizeof *memory);
+  ++opened[*memory];
   return flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? CUDA_SUCCESS : invalidValue;
 }
-EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr) { return CUDA_SUCCESS; }
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+  std::lock_guard lock(memoryMutex);
+  --opened[memory];
+  return CUDA_SUCCESS;
+}
+/// What the driver has not given is a block by itself, as tests have some.
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr memory) {
+  std::lock_guard lock(memoryMutex);
+  auto at = blocks.upper_bound(memory);
+  const bool known = at != blocks.begin() && memory < std::prev(at)->first + std::prev(at)->second;
+  *base = known ? std::prev(at)->first : memory;
+  *bytes = known ? std::prev(at)->second : 1;
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values,
                                        CUdeviceptr where) {
   std::lock_guard lock(memoryMutex);
@@ -542,20 +560,21 @@ static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threa
                        args.ranges[row].elements, thread, all);
 }
 
-/// Stands for the module of copies between ranks, whose parameter is a structure, too.
-static int peerCopy;
+/// Stands for the module of exchanges between ranks, whose parameter is a structure, too.
+static int peerSums;
 /// Few threads do the work of many.
-static void copyBetweenRanks(const uint64_t *parameters, unsigned blocks, unsigned) {
+template <typename Type>
+static void combine(const uint64_t *parameters, unsigned blocks, unsigned) {
   constexpr unsigned threads = 4;
-  PeerCopyArguments args;
+  PeerSumsArguments args;
   std::memcpy(&args, parameters, sizeof args);
   if (*reinterpret_cast<const uint32_t *>(args.ended))
     return;
   for (unsigned block = 0; block < blocks; ++block)
     for (unsigned thread = 0; thread < threads; ++thread)
-      device::copyRanges(args, block, thread, threads);
+      device::combineRanges<Type>(args, block, thread, threads);
   for (int i = 0; i < args.numSignals && !state.isSilent; ++i)
-    *reinterpret_cast<uint32_t *>(args.signals[i].flag) = uint32_t(args.signals[i].value);
+    *reinterpret_cast<uint32_t *>(args.signals[i]) = uint32_t(args.turn);
 }
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
@@ -566,7 +585,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
     return CUDA_SUCCESS;
   }
   if (std::strstr(static_cast<const char *>(image), "trainrt_peer_copy")) {
-    *module = reinterpret_cast<CUmodule>(&peerCopy);
+    *module = reinterpret_cast<CUmodule>(&peerSums);
     return CUDA_SUCCESS;
   }
   // Where the section table ends, so does the object.
@@ -592,8 +611,11 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }
-  if (module == reinterpret_cast<CUmodule>(&peerCopy)) {
-    kernels.push_back({&copyBetweenRanks, name, 1, sizeof(PeerCopyArguments) / 8});
+  if (module == reinterpret_cast<CUmodule>(&peerSums)) {
+    auto *run = std::strstr(name, "f32")   ? &combine<device::PeerF32>
+                : std::strstr(name, "f64") ? &combine<device::PeerF64>
+                                           : &combine<device::PeerBytes>;
+    kernels.push_back({run, name, 1, sizeof(PeerSumsArguments) / 8});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }

@@ -40,7 +40,8 @@ struct FakeCuda {
   int peers, failingOpening;
   /* Copies between ranks that tell nobody that they are done. */
   int isSilent;
-  size_t exported; /* bytes of memory that others have been let open, not freed */
+  size_t exported;    /* bytes of memory that others have been let open, not freed */
+  int freedWhileOpen; /* blocks that others had open when they were freed */
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes),

@@ -320,10 +320,10 @@ void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> 
 
 /// The shards of sums, behind an all-reduce that has not left, and what they are together.
 template <typename T>
-void expectShards(int world, DType dtype, const std::vector<cuda::CutSize> &sizes,
+void expectShards(int world, DType dtype, const std::vector<CutSize> &sizes,
                   bool areProcesses = false) {
   std::vector<int64_t> shards;
-  for (const cuda::CutSize &size : sizes)
+  for (const CutSize &size : sizes)
     shards.push_back(size.shard);
   const ExchangeWork work = ExchangeWork::ofSumsInShards(int64_t(sizeof(T)), shards, world);
   EXPECT_EQ(ExchangeWork::ofShards(int64_t(sizeof(T)), shards, world).deviceStaging(), 0);
@@ -385,7 +385,7 @@ inline void expectShardsOfAnySize(bool areProcesses) {
   for (int world : {2, 3, 5}) {
     // Shards that end with their tensor, within the next to last, and that have nothing of it; of
     // more ranges than a launch has.
-    std::vector<cuda::CutSize> sizes = {{12 * world, 12}, {world * 64 - 61, 64}, {7, 16}, {0, 4}};
+    std::vector<CutSize> sizes = {{12 * world, 12}, {world * 64 - 61, 64}, {7, 16}, {0, 4}};
     for (int64_t i = 1; i < 70; ++i)
       sizes.push_back({i, (i + world - 1) / world});
     expectShards<float>(world, DType::F32, sizes, areProcesses);
@@ -396,7 +396,7 @@ inline void expectShardsOfAnySize(bool areProcesses) {
 }
 
 inline void expectBytesOfAnyType(bool areProcesses) {
-  const cuda::CutSize size{11, 4};
+  const CutSize size{11, 4};
   exchangeTogether(
       3, 0,
       [&](ExchangeOfOne &one) {

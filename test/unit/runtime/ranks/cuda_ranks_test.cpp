@@ -44,7 +44,7 @@ TEST_F(CudaRanks, EndWhereOthersGatherOtherSizes) {
       2, 0,
       [&](ExchangeOfOne &one) {
         const int rank = one.exchange.rank();
-        const cuda::CutSize size = rank ? cuda::CutSize{8, 4} : cuda::CutSize{6, 3};
+        const CutSize size = rank ? CutSize{8, 4} : CutSize{6, 3};
         const cuda::RankExchange::Tensor tensor{addressOf(whole[rank]), addressOf(own[rank]), size};
         ASSERT_TRUE(one.done[0].create(one.context, 0).ok());
         const Status status =

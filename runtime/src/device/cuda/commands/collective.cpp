@@ -9,8 +9,7 @@ namespace trainrt::cuda {
 
 CollectiveCommand::CollectiveCommand(const CollectiveView &step, const Context &context,
                                      RankExchange &exchange)
-    : step(step), context(context), exchange(exchange),
-      staging(step.work(exchange.world()).deviceStaging()) {}
+    : step(step), context(context), exchange(exchange) {}
 
 Status CollectiveCommand::start() {
   TRAINRT_TRY(begun.create(context, CU_EVENT_DISABLE_TIMING));

@@ -16,8 +16,8 @@ public:
 
   void resolve(const Addresses &addresses) override;
   Status enqueue(CUstream stream, Workspace workspace) const override;
-  /// What others' pieces need (ExchangeWork::deviceStaging).
-  int64_t stagingBytes() const { return staging; }
+  /// What it needs beside its tensors.
+  int64_t stagingBytes() const { return exchange.stagingBytes(step.work(exchange.world())); }
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
   /// Recorded behind it, when all of it is enqueued.
@@ -27,7 +27,6 @@ private:
   const CollectiveView step;
   const Context &context;
   RankExchange &exchange;
-  const int64_t staging;
   std::vector<RankExchange::Tensor> tensors;
   /// Around its last run.
   Event begun, done;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the GPUs of several ranks send each other: where they are processes through each other's
-// memory or NCCL, by copies within one GPU where they are threads.
+// What the GPUs of several ranks send each other: where they are processes through NCCL, by copies
+// within one GPU where they are threads.
 #ifndef TRAINRT_DEVICE_CUDA_RANKS_DEVICE_RANKS_H
 #define TRAINRT_DEVICE_CUDA_RANKS_DEVICE_RANKS_H
 
@@ -52,11 +52,6 @@ public:
 /// Ranks that are threads, on one GPU.
 Status createSharedRanks(const Context &context, Communicator &ranks,
                          std::unique_ptr<DeviceRanks> &result);
-/// Ranks that are processes of one host whose GPUs, one each, write into each other's memory; bytes
-/// of it are taken for that. All of them call it; the context is current. Where it cannot be for
-/// one of them `result` is null for all, and `why` says it. RankLost where ranks do not come.
-Status createPeerRanks(const Context &context, Communicator &ranks,
-                       std::unique_ptr<DeviceRanks> &result, std::string &why);
 /// Ranks that are processes, with a GPU each. All of them call it; the context is current.
 /// `ranks` null: one alone. DeviceError where NCCL is not installed or refuses, RankLost where
 /// ranks do not come.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What ranks on GPUs compute together. Whatever carries the pieces, the sums are ours and in the
-// order of ranks, unless NCCL's own are asked for.
+// What ranks on GPUs compute together: sums in the order of ranks, unless NCCL's own are asked for,
+// whatever the bytes go through.
 #ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 #define TRAINRT_DEVICE_CUDA_RANKS_RANK_EXCHANGE_H
 
-#include "device/cuda/kernels/rank_sums.h"
-#include "device/cuda/ranks/device_ranks.h"
-#include "device/cuda/ranks/rank_parts.h"
+#include "comm/communicator.h"
+#include "comm/rank_parts.h"
+#include "device/cuda/context.h"
+#include "device/cuda/libraries.h"
 #include "format/commands/collective.h"
+
+#include <memory>
 
 namespace trainrt::cuda {
 
@@ -24,60 +27,55 @@ public:
   /// destroyed. `ranks` null: one alone.
   static Status open(const Context &context, Communicator *ranks,
                      std::unique_ptr<RankExchange> &exchange);
-  ~RankExchange();
+  virtual ~RankExchange() = default;
   RankExchange(const RankExchange &) = delete;
   RankExchange &operator=(const RankExchange &) = delete;
 
   int rank() const { return ranks ? ranks->rank() : 0; }
   int world() const { return ranks ? ranks->world() : 1; }
+  std::chrono::milliseconds limit() const;
   /// A tensor that is cut into shards as equal as can be, which lie within it.
   Tensor inPlace(DType dtype, DeviceAddress address, int64_t elements) const;
-  /// Where `run` may stage as much as the largest of its collectives does
-  /// (ExchangeWork::deviceStaging).
-  void stageAt(DeviceAddress address, int64_t bytes) {
-    staging = address;
-    stagingSize = bytes;
-  }
+
+  /// Bytes that a collective needs beside its tensors.
+  virtual int64_t stagingBytes(const ExchangeWork &work) const = 0;
+  /// Where `run` may stage as much as the largest of its collectives needs.
+  virtual void stageAt(DeviceAddress address, int64_t bytes) = 0;
+  /// Blocks that tensors lie in have a multiple of so many bytes.
+  virtual int64_t blockUnit() const { return 1; }
+  /// Before a block is freed: all that is enqueued has ended.
+  virtual void release(DeviceAddress block) {}
+
   /// Enqueues a collective (comm/collectives.h); some of an all-reduce with the next one, or with
   /// `finish`. `done` is recorded behind it. All ranks call it, in the same order among such calls.
   /// Behind an error nothing more is exchanged.
-  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
-             CUstream stream);
+  virtual Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                     const Event &done, CUstream stream) = 0;
   /// The rest of what was begun, if there is any: before anything reads the tensors.
-  Status finish(CUstream stream);
+  virtual Status finish(CUstream stream) = 0;
   /// Why what is enqueued will never end; OK while it may.
-  Status check() const { return carrier->check(); }
+  virtual Status check() const = 0;
   /// Ends what is enqueued, and what the other ranks wait for.
-  void abort(const Status &why);
-  std::chrono::milliseconds limit() const;
+  virtual void abort(const Status &why) = 0;
 
-private:
+protected:
   RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
-  Status loadSums();
-  Status connect(const Context &context);
-  Status addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
-               const Event &done, CUstream stream);
-  Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
-                    const Event &done, CUstream stream);
-  Status launchSums(DType dtype, RankSumsArguments arguments,
-                    std::span<const RankSumsArguments::Range> ranges, CUstream stream);
-  Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream);
-  Status gather(DType dtype, std::span<const Tensor> tensors, const Event &done, CUstream stream);
+  /// Clears what shards have beyond the ends of their tensors.
+  Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream) const;
   Status record(const Event &event, CUstream stream) const;
 
   const Driver &driver;
   Communicator *const ranks;
-  std::unique_ptr<DeviceRanks> carrier;
-  DeviceAddress staging = 0;
-  int64_t stagingSize = 0;
-  /// The sums of an all-reduce's last block, which leave with the next one's pieces.
-  struct {
-    std::vector<DeviceRanks::Piece> sent, received;
-    const Event *done = nullptr;
-  } gathering;
-  CUmodule module = nullptr;
-  CUfunction sums[2] = {}; ///< of f32, of f64
 };
+
+/// By pieces that NCCL carries, or, where ranks are threads, copies within the GPU.
+Status createPieceExchange(const Context &context, Communicator *ranks,
+                           std::unique_ptr<RankExchange> &exchange);
+/// In each other's memory, of processes of one host whose GPUs, one each, reach it. All of them
+/// call it. Where it cannot be for one of them `exchange` is null for all, and `why` says it.
+/// RankLost where ranks do not come.
+Status createPeerExchange(const Context &context, Communicator &ranks,
+                          std::unique_ptr<RankExchange> &exchange, std::string &why);
 
 } // namespace trainrt::cuda
 

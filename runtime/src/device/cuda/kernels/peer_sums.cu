@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernel of copies to and from other GPUs' memory. It waits for nothing: waits are the
+// The kernels of sums and copies in other GPUs' memory. They wait for nothing: waits are the
 // stream's, which can be ended.
 
-#include "device/cuda/kernels/peer_copy.h"
+#include "device/cuda/kernels/peer_sums.h"
 
 namespace {
 
@@ -23,10 +23,7 @@ TRAINRT_DEVICE uint32_t countUp(uint64_t counter) {
 TRAINRT_DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 TRAINRT_DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
 
-} // namespace
-
-extern "C" __attribute__((global, launch_bounds(512))) void
-trainrt_peer_copy(const trainrt::cuda::PeerCopyArguments args) {
+template <typename Type> TRAINRT_DEVICE void run(const trainrt::cuda::PeerSumsArguments &args) {
   const uint32_t thread = __nvvm_read_ptx_sreg_tid_x(), threads = __nvvm_read_ptx_sreg_ntid_x();
   // The stream has seen the flags; what was written before them is seen by whoever reads them here.
   for (uint32_t i = thread; i < uint32_t(args.numFlags); i += threads)
@@ -34,7 +31,7 @@ trainrt_peer_copy(const trainrt::cuda::PeerCopyArguments args) {
   barrier();
   if (acquire(args.ended))
     return;
-  trainrt::cuda::device::copyRanges(args, __nvvm_read_ptx_sreg_ctaid_x(), thread, threads);
+  trainrt::cuda::device::combineRanges<Type>(args, __nvvm_read_ptx_sreg_ctaid_x(), thread, threads);
   fence();
   barrier();
   if (thread || countUp(args.done) + 1 != uint32_t(args.blocks))
@@ -43,5 +40,16 @@ trainrt_peer_copy(const trainrt::cuda::PeerCopyArguments args) {
   release(args.done, 0);
   fence();
   for (int32_t i = 0; i < args.numSignals; ++i)
-    release(args.signals[i].flag, uint32_t(args.signals[i].value));
+    release(args.signals[i], uint32_t(args.turn));
 }
+
+} // namespace
+
+#define TRAINRT_PEER_KERNEL(name, type)                                                            \
+  extern "C" __attribute__((global, launch_bounds(512))) void name(                                \
+      const trainrt::cuda::PeerSumsArguments args) {                                               \
+    run<trainrt::cuda::device::type>(args);                                                        \
+  }
+TRAINRT_PEER_KERNEL(trainrt_peer_sums_f32, PeerF32)
+TRAINRT_PEER_KERNEL(trainrt_peer_sums_f64, PeerF64)
+TRAINRT_PEER_KERNEL(trainrt_peer_copy, PeerBytes)

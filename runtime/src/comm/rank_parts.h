@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How a bucket of tensors is dealt out to ranks: rank r has its shard of each, behind each other.
-#ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
-#define TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
+#ifndef TRAINRT_COMM_RANK_PARTS_H
+#define TRAINRT_COMM_RANK_PARTS_H
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
+#include <vector>
 
-namespace trainrt::cuda {
+namespace trainrt {
 
 /// In elements. Rank r's shard is of those from r * shard on; the last ones may reach over the end.
 struct CutSize {
@@ -19,12 +20,13 @@ struct CutSize {
 
 class RankParts {
 public:
-  explicit RankParts(std::span<const CutSize> tensors) : tensors(tensors) {}
+  explicit RankParts(std::vector<CutSize> tensors) : tensors(std::move(tensors)) {}
 
   struct Range {
     size_t tensor;
     int64_t begin;   ///< in the part, from the beginning of what was asked for
     int64_t inShard; ///< where it begins
+    int64_t count;   ///< elements
     int64_t at;      ///< in the tensor; 0 where nothing is there
     int64_t there;   ///< elements, without what is beyond the tensor's end
   };
@@ -41,14 +43,14 @@ public:
       // It may lie behind the tensor's end: no address there is made.
       const int64_t at = rank * shard + (low - first);
       const int64_t there = std::clamp<int64_t>(elements - at, 0, high - low);
-      fn(Range{i, low - begin, low - first, there ? at : 0, there});
+      fn(Range{i, low - begin, low - first, high - low, there ? at : 0, there});
     }
   }
 
 private:
-  std::span<const CutSize> tensors;
+  std::vector<CutSize> tensors;
 };
 
-} // namespace trainrt::cuda
+} // namespace trainrt
 
-#endif // TRAINRT_DEVICE_CUDA_RANKS_RANK_PARTS_H
+#endif // TRAINRT_COMM_RANK_PARTS_H

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each rank has a row of words, which it alone writes, and two slots for bytes, which it takes in
+// turn: whoever writes to one again has seen that all others are behind what was there.
+
+#include "device/cuda/ranks/peer_board.h"
+
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <random>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace trainrt::cuda {
+
+/// Zero at the beginning, as new memory is.
+struct PeerBoard::Row {
+  alignas(64) std::atomic<uint64_t> gathered; ///< calls so far, the one under way included
+  std::atomic<uint64_t> bytes[2];             ///< in the slots
+  std::atomic<uint64_t> asked, questions;     ///< the last number, and how many there were
+  std::atomic<uint64_t> answered[mostRanks];  ///< of each other rank's
+  std::atomic<bool> hasLeft;
+  static_assert(std::atomic<uint64_t>::is_always_lock_free, "processes share it");
+};
+
+PeerBoard::PeerBoard(Communicator &ranks) : ranks(ranks), world(size_t(ranks.world())) {}
+
+PeerBoard::~PeerBoard() {
+  removeName();
+  if (memory)
+    ::munmap(memory, world * (sizeof(Row) + 2 * mostBytes));
+}
+
+PeerBoard::Row &PeerBoard::row(size_t rank) const { return reinterpret_cast<Row *>(memory)[rank]; }
+
+std::byte *PeerBoard::slot(size_t rank, uint64_t number) const {
+  return memory + world * sizeof(Row) + (2 * rank + number % 2) * mostBytes;
+}
+
+/// All of a new one's pages are got, so that no later write ends the process.
+Status PeerBoard::map(int file, bool isNew) {
+  const size_t bytes = world * (sizeof(Row) + 2 * mostBytes);
+  int error = isNew ? ::posix_fallocate(file, 0, off_t(bytes)) : 0;
+  void *mapped = MAP_FAILED;
+  if (!error) {
+    mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    error = mapped == MAP_FAILED ? errno : 0;
+  }
+  ::close(file);
+  if (error)
+    return fail(Code::Unsupported, "no memory that processes share: ", std::strerror(error));
+  memory = static_cast<std::byte *>(mapped);
+  return {};
+}
+
+Status PeerBoard::create(char (&name)[nameBytes]) {
+  std::random_device random;
+  ownName = "/trainrt-" + std::to_string(::getpid()) + "-" + std::to_string(random());
+  assert(ownName.size() < nameBytes);
+  const int file = ::shm_open(ownName.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (file < 0) {
+    ownName.clear();
+    return fail(Code::Unsupported, "no memory that processes share: ", std::strerror(errno));
+  }
+  std::memcpy(name, ownName.c_str(), ownName.size() + 1);
+  return map(file, true);
+}
+
+Status PeerBoard::open(const char (&name)[nameBytes]) {
+  const int file = ::shm_open(name, O_RDWR, 0);
+  if (file < 0)
+    return fail(Code::Unsupported,
+                "it does not see rank 0's memory of the host: ", std::strerror(errno));
+  return map(file, false);
+}
+
+void PeerBoard::removeName() {
+  if (!ownName.empty())
+    ::shm_unlink(std::exchange(ownName, {}).c_str());
+}
+
+/// Others are mostly there, or come soon.
+template <typename Fn> Status PeerBoard::await(const Fn &isThere) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  int turn = 0;
+  for (size_t rank = 0; rank < world; ++rank) {
+    while (rank != size_t(ranks.rank()) && !isThere(rank)) {
+      if (++turn < 1000)
+        continue;
+      TRAINRT_TRY(ranks.failure());
+      if (Clock::now() - began > ranks.limit())
+        return fail(Code::RankLost, "the others have not come within ",
+                    ranks.limit().count() / 1000, " s");
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+  return {};
+}
+
+Status PeerBoard::gather(std::span<const std::byte> mine,
+                         std::vector<std::span<const std::byte>> &all) {
+  assert(mine.size() <= mostBytes);
+  const auto own = size_t(ranks.rank());
+  const uint64_t number = ++gathered;
+  std::memcpy(slot(own, number), mine.data(), mine.size());
+  row(own).bytes[number % 2].store(mine.size());
+  row(own).gathered.store(number);
+  int left = -1;
+  TRAINRT_TRY(await([&](size_t rank) {
+    if (row(rank).gathered.load() >= number)
+      return true;
+    if (row(rank).hasLeft.load())
+      left = int(rank);
+    return left >= 0;
+  }));
+  if (left >= 0)
+    return fail(Code::RankLost, "rank ", left, " has left");
+  all.clear();
+  for (size_t rank = 0; rank < world; ++rank)
+    all.push_back({slot(rank, number), row(rank).bytes[number % 2].load()});
+  return {};
+}
+
+void PeerBoard::ask(uint64_t number) {
+  Row &own = row(size_t(ranks.rank()));
+  own.asked.store(number);
+  own.questions.fetch_add(1);
+}
+
+Status PeerBoard::awaitAnswers() const {
+  const auto own = size_t(ranks.rank());
+  const uint64_t questions = row(own).questions.load();
+  return await([&](size_t rank) {
+    return row(rank).hasLeft.load() || row(rank).answered[own].load() == questions;
+  });
+}
+
+uint64_t PeerBoard::question(int rank) const {
+  const Row &other = row(size_t(rank)), &own = row(size_t(ranks.rank()));
+  const bool isNew = other.questions.load() != own.answered[size_t(rank)].load();
+  return isNew ? other.asked.load() : 0;
+}
+
+void PeerBoard::answer(int rank) { row(size_t(ranks.rank())).answered[size_t(rank)].fetch_add(1); }
+
+void PeerBoard::leave() { row(size_t(ranks.rank())).hasLeft.store(true); }
+
+} // namespace trainrt::cuda

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each rank adds up one part of all tensors, its shard of each, where they are: one kernel reads
+// the elements in all ranks' memories and writes the sums to where they go, in all of them. Flags
+// in each GPU's memory say how far the others are; streams wait for them, kernels for nothing, so
+// that all can be ended. A collective is a turn: behind its beginning all ranks' operands are
+// there, behind its end nobody uses them any more.
+
+#include "comm/exchange_mode.h"
+#include "device/cuda/kernels/embedded_kernels.h"
+#include "device/cuda/kernels/peer_sums.h"
+#include "device/cuda/ranks/peer_memory.h"
+#include "device/cuda/ranks/rank_exchange.h"
+
+#include <cassert>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace trainrt::cuda {
+
+namespace {
+
+constexpr const char *kernelsName = "peer_sums";
+constexpr unsigned threads = 512;
+/// Bytes that a block of a kernel takes at a time.
+constexpr int64_t tileBytes = int64_t(threads) * 4 * 16;
+/// How long what is enqueued may take to end.
+constexpr auto endLimit = std::chrono::seconds(5);
+/// How long the first exchange may take, which is to show that it works, and its numbers.
+constexpr auto trialLimit = std::chrono::milliseconds(10'000);
+constexpr int64_t trialElements = 1031;
+/// As many as make a message on the board.
+constexpr size_t mostTensors = PeerBoard::mostBytes / sizeof(PeerPlace);
+
+/// Blocks of a kernel, which are taken from the computation beside it: 16 of 512 threads read and
+/// write as fast as NVLink of an H100 takes it. The environment's TRAINRT_EXCHANGE_BLOCKS says
+/// another number.
+Status readBlocks(int64_t &blocks) {
+  blocks = 16;
+  const char *text = std::getenv("TRAINRT_EXCHANGE_BLOCKS");
+  if (!text || !*text)
+    return {};
+  const char *end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, blocks);
+  if (error != std::errc() || stop != end || blocks < 1 || blocks > 1024)
+    return fail(Code::InvalidArgument, "TRAINRT_EXCHANGE_BLOCKS is '", std::string(text),
+                "', no number from 1 to 1024");
+  return {};
+}
+
+/// What a rank tells the others of itself.
+struct Offer {
+  char host[64]; ///< one that runs: the identity of its boot
+  CUuuid gpu;
+  PeerPlace flags;
+  char board[PeerBoard::nameBytes]; ///< of the first one's
+};
+
+Status readHost(char (&host)[64]) {
+  std::string text;
+  if (!std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text) || text.empty())
+    return Status(Code::Unsupported, "the host's identity cannot be read");
+  text.resize(sizeof host);
+  std::memcpy(host, text.data(), sizeof host);
+  return {};
+}
+
+class PeerExchange final : public RankExchange {
+public:
+  PeerExchange(const Context &context, Communicator &ranks, int64_t mostBlocks)
+      : RankExchange(context.driver(), &ranks), context(context), numRanks(size_t(ranks.world())),
+        mostBlocks(mostBlocks), board(ranks), memory(context, ranks, board), flagsOf(numRanks) {}
+
+  /// What is enqueued has ended, or is ended here.
+  ~PeerExchange() override {
+    if (!ranks->failure().ok())
+      end();
+    if (isInUse)
+      memory.leave(isEnded);
+    if (flagsOf[own()])
+      context.free(flagsOf[own()]);
+    last = {};
+    words.release();
+    if (side)
+      driver.cuStreamDestroy(side);
+    if (module)
+      driver.cuModuleUnload(module);
+  }
+
+  Status prepare(Offer &offer);
+  Status open(std::span<const Offer> offers);
+  Status tryIt();
+  /// All ranks know that nobody uses the others' memory. Each may go when all have come here.
+  void giveUp() {
+    memory.closeAll();
+    isInUse = isStuck;
+  }
+  /// All have opened what they have to.
+  void removeName() { board.removeName(); }
+
+  int64_t stagingBytes(const ExchangeWork &) const override { return 0; }
+  void stageAt(DeviceAddress, int64_t) override {}
+  int64_t blockUnit() const override { return PeerMemory::blockUnit; }
+  void release(DeviceAddress block) override { memory.release(block); }
+  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
+             CUstream stream) override;
+  Status finish(CUstream) override { return {}; }
+  /// Whoever is lost is missed by the control plane.
+  Status check() const override { return ranks->failure(); }
+  void abort(const Status &why) override {
+    end();
+    ranks->abort(why);
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  enum Kernel : size_t { SumF32, SumF64, Copy, numKernels };
+  /// Flags of a kind, one for each rank: the turn whose operands it has, and the one that it is
+  /// done with.
+  enum Flag : size_t { Ready, Done, numFlags };
+  /// Addresses of a turn's tensors, by tensor and rank.
+  using Addresses = std::vector<std::vector<DeviceAddress>>;
+  /// The elements that this rank adds up, or the bytes that it copies.
+  struct Range {
+    int64_t elements;
+    std::vector<DeviceAddress> from, to; ///< `to` empty: where they were
+  };
+
+  size_t own() const { return size_t(rank()); }
+  // In the block of flags: both kinds, whether all is ended, a kernel's counter; the trial's
+  // numbers.
+  size_t endedFlag() const { return numFlags * numRanks; }
+  int64_t numWords() const { return int64_t(endedFlag()) + 2; }
+  DeviceAddress word(size_t number) const { return flagsOf[own()] + 4 * number; }
+  /// A rank's flag of this one.
+  DeviceAddress flagAt(size_t rank, Flag flag) const {
+    return flagsOf[rank] + 4 * (flag * numRanks + own());
+  }
+  DeviceAddress trialNumbers() const { return flagsOf[own()] + 4096; }
+
+  Status meet(std::span<const Tensor> tensors, Addresses &addresses);
+  Status enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                 CUstream stream);
+  std::vector<Range> rangesOf(Collective::Kind kind, int64_t width, std::span<const Tensor> tensors,
+                              const Addresses &addresses) const;
+  Status await(Flag flag, CUstream stream) const;
+  Status launch(Kernel kernel, std::span<const Range> ranges, const Flag *told,
+                CUstream stream) const;
+  Status awaitTrial();
+  void end();
+
+  const Context &context;
+  const size_t numRanks;
+  const int64_t mostBlocks;
+  PeerBoard board;
+  PeerMemory memory;
+  std::vector<CUdeviceptr> flagsOf; ///< blocks of flags, by rank
+  uint32_t turn = 0;
+  CUmodule module = nullptr;
+  CUfunction kernels[numKernels] = {};
+  CUstream side = nullptr; ///< for what does not wait
+  PinnedMemory words;
+  Event last; ///< behind the last turn
+  bool isInUse = false, isEnded = false, isStuck = false;
+};
+
+/// What this rank has, with nothing in it.
+Status PeerExchange::prepare(Offer &offer) {
+  if (exchangeMode() == ExchangeMode::Nccl)
+    return Status(Code::Unsupported, "TRAINRT_EXCHANGE says so");
+  if (!hasEmbedded(kernelsName))
+    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own");
+  if (numRanks > PeerBoard::mostRanks)
+    return fail(Code::Unsupported, "there are more than ", PeerBoard::mostRanks, " ranks");
+  TRAINRT_TRY(readHost(offer.host));
+  CUdevice device = 0;
+  const char *what = "cannot ask for the GPU's identity";
+  TRAINRT_TRY(driver.check(driver.cuCtxGetDevice(&device), what));
+  TRAINRT_TRY(driver.check(driver.cuDeviceGetUuid(&offer.gpu, device), what));
+  what = "cannot load the runtime's kernels for exchanges between GPUs";
+  TRAINRT_TRY(loadEmbedded(driver, kernelsName, what, module));
+  constexpr const char *names[numKernels] = {"trainrt_peer_sums_f32", "trainrt_peer_sums_f64",
+                                             "trainrt_peer_copy"};
+  for (size_t i = 0; i < numKernels; ++i)
+    TRAINRT_TRY(driver.check(driver.cuModuleGetFunction(&kernels[i], module, names[i]), what));
+  what = "cannot get memory that other GPUs write to";
+  TRAINRT_TRY(
+      driver.check(driver.cuMemAlloc(&flagsOf[own()], size_t(PeerMemory::blockUnit)), what));
+  TRAINRT_TRY(driver.check(driver.cuStreamCreate(&side, CU_STREAM_NON_BLOCKING), what));
+  TRAINRT_TRY(words.allocate(context, 4 * numWords(), what));
+  TRAINRT_TRY(last.create(context, CU_EVENT_DISABLE_TIMING));
+  TRAINRT_TRY(driver.check(driver.cuMemsetD8Async(word(0), 0, size_t(4 * numWords()), side), what));
+  TRAINRT_TRY(driver.check(driver.cuStreamSynchronize(side), what));
+  if (rank() == 0)
+    TRAINRT_TRY(board.create(offer.board));
+  return memory.place(flagsOf[own()], offer.flags);
+}
+
+/// The other ranks' flags, where they are of one host and none has this one's GPU.
+Status PeerExchange::open(std::span<const Offer> offers) {
+  for (int other = 0; other < world(); ++other) {
+    if (other == rank())
+      continue;
+    const Offer &offer = offers[size_t(other)];
+    if (std::memcmp(offer.host, offers[own()].host, sizeof offer.host) != 0)
+      return Status(Code::Unsupported, "it is on another host than rank " + std::to_string(other));
+    if (std::memcmp(&offer.gpu, &offers[own()].gpu, sizeof offer.gpu) == 0)
+      return Status(Code::Unsupported, "it has the GPU of rank " + std::to_string(other));
+    DeviceAddress flags = 0;
+    TRAINRT_TRY(memory.address(other, offer.flags, flags));
+    flagsOf[size_t(other)] = flags;
+  }
+  return rank() == 0 ? Status() : board.open(offers[0].board);
+}
+
+/// A sum of a few numbers.
+Status PeerExchange::tryIt() {
+  isInUse = true;
+  memory.serve();
+  std::vector<float> numbers(trialElements);
+  auto numberOf = [](int rank, int64_t i) { return float((i * 131 + i / 251 + rank * 77) % 1021); };
+  for (int64_t i = 0; i < trialElements; ++i)
+    numbers[size_t(i)] = numberOf(rank(), i);
+  const char *what = "cannot add up a few numbers";
+  CUstream stream = nullptr;
+  Event done;
+  TRAINRT_TRY(done.create(context, CU_EVENT_DISABLE_TIMING));
+  Status status = driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what);
+  auto call = [&](CUresult result) { status = driver.check(result, what); };
+  const size_t bytes = numbers.size() * sizeof(float);
+  if (status.ok())
+    call(driver.cuMemcpyHtoDAsync(trialNumbers(), numbers.data(), bytes, stream));
+  const Tensor tensor = inPlace(DType::F32, trialNumbers(), trialElements);
+  if (status.ok())
+    status = enqueue(Collective::Kind::AllReduce, DType::F32, {&tensor, 1}, stream);
+  if (stream)
+    driver.cuEventRecord(last.get(), stream);
+  if (status.ok())
+    status = awaitTrial();
+  if (!status.ok())
+    end();
+  if (status.ok())
+    call(driver.cuMemcpyDtoHAsync(numbers.data(), trialNumbers(), bytes, stream));
+  if (stream) {
+    // One that waits although it has been told not to is left as it is.
+    isStuck = driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY;
+    if (const CUresult result = isStuck ? CUDA_SUCCESS : driver.cuStreamSynchronize(stream);
+        status.ok())
+      call(result);
+    driver.cuStreamDestroy(stream);
+  }
+  TRAINRT_TRY(status);
+  for (int64_t i = 0; i < trialElements; ++i) {
+    float sum = 0;
+    for (int other = 0; other < world(); ++other)
+      sum += numberOf(other, i);
+    if (numbers[size_t(i)] != sum)
+      return Status(Code::DeviceError, "the first numbers from other GPUs are not as they were");
+  }
+  return {};
+}
+
+Status PeerExchange::awaitTrial() {
+  const auto limit = std::min(ranks->limit(), trialLimit);
+  for (const Clock::time_point began = Clock::now();
+       driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY;) {
+    TRAINRT_TRY(ranks->failure());
+    if (Clock::now() - began > limit)
+      return Status(Code::DeviceError, "the first numbers from other GPUs have not arrived");
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return {};
+}
+
+Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                         const Event &done, CUstream stream) {
+  Status status;
+  if (kind == Collective::Kind::ReduceScatter)
+    status = clearEnds(dtype, tensors, stream);
+  while (status.ok() && !tensors.empty()) {
+    const auto some = tensors.first(std::min(tensors.size(), mostTensors));
+    tensors = tensors.subspan(some.size());
+    status = enqueue(kind, dtype, some, stream);
+  }
+  if (status.ok())
+    status = record(done, stream);
+  if (const Status recorded = record(last, stream); status.ok())
+    status = recorded;
+  if (!status.ok())
+    abort(status);
+  return status;
+}
+
+/// The hosts meet here, so that each knows where the others' tensors are before it enqueues
+/// anything: none is ahead of another one by more than the work of its GPU.
+Status PeerExchange::meet(std::span<const Tensor> tensors, Addresses &addresses) {
+  std::vector<PeerPlace> places(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].size.elements)
+      TRAINRT_TRY(memory.place(tensors[i].whole, places[i]));
+  std::vector<std::span<const std::byte>> all;
+  TRAINRT_TRY(board.gather(std::as_bytes(std::span(places)), all));
+  addresses.assign(tensors.size(), std::vector<DeviceAddress>(numRanks));
+  for (int other = 0; other < world(); ++other) {
+    if (all[size_t(other)].size() != places.size() * sizeof(PeerPlace))
+      return fail(Code::RankLost, "rank ", other, " exchanges other tensors than rank ", rank());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      DeviceAddress &address = addresses[i][size_t(other)];
+      PeerPlace place;
+      std::memcpy(&place, all[size_t(other)].data() + i * sizeof place, sizeof place);
+      if (other == rank())
+        address = tensors[i].whole;
+      else if (place.block)
+        TRAINRT_TRY(memory.address(other, place, address));
+    }
+  }
+  return {};
+}
+
+Status PeerExchange::enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                             CUstream stream) {
+  TRAINRT_TRY(ranks->failure());
+  if (isEnded)
+    return Status(Code::RankLost, "the connection of the GPUs has been given up");
+  const auto width = int64_t(sizeOf(dtype));
+  Addresses addresses;
+  TRAINRT_TRY(meet(tensors, addresses));
+  assert((kind == Collective::Kind::AllGather || dtype == DType::F32 || dtype == DType::F64) &&
+         "readProgram refuses other sums");
+  const Kernel kernel = kind == Collective::Kind::AllGather ? Copy
+                        : dtype == DType::F64               ? SumF64
+                                                            : SumF32;
+  ++turn;
+  const Flag ready = Ready, done = Done;
+  TRAINRT_TRY(launch(Copy, {}, &ready, stream));
+  TRAINRT_TRY(await(Ready, stream));
+  TRAINRT_TRY(launch(kernel, rangesOf(kind, width, tensors, addresses), &done, stream));
+  TRAINRT_TRY(await(Done, stream));
+  // What is behind it sees what the others wrote.
+  return launch(Copy, {}, nullptr, stream);
+}
+
+std::vector<PeerExchange::Range> PeerExchange::rangesOf(Collective::Kind kind, int64_t width,
+                                                        std::span<const Tensor> tensors,
+                                                        const Addresses &addresses) const {
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor &tensor = tensors[i];
+    const int64_t there = tensor.size.there(rank());
+    if (!there)
+      continue;
+    std::vector<DeviceAddress> parts = addresses[i];
+    for (DeviceAddress &part : parts)
+      part += DeviceAddress(rank() * tensor.size.shard * width);
+    if (kind == Collective::Kind::AllGather)
+      ranges.push_back({there * width, {tensor.own}, std::move(parts)});
+    else if (kind == Collective::Kind::ReduceScatter)
+      ranges.push_back({there, std::move(parts), {tensor.own}});
+    else
+      ranges.push_back({there, std::move(parts), {}});
+  }
+  return ranges;
+}
+
+Status PeerExchange::await(Flag flag, CUstream stream) const {
+  for (size_t other = 0; other < numRanks; ++other)
+    if (other != own())
+      TRAINRT_TRY(driver.check(driver.cuStreamWaitValue32(stream, word(flag * numRanks + other),
+                                                          turn, CU_STREAM_WAIT_VALUE_GEQ),
+                               "cannot wait for another rank"));
+  return {};
+}
+
+/// Others are told when the last of the launches is done. All of a kind have as many addresses.
+Status PeerExchange::launch(Kernel kernel, std::span<const Range> ranges, const Flag *told,
+                            CUstream stream) const {
+  do {
+    PeerSumsArguments args{};
+    args.flags = word(0);
+    args.ended = word(endedFlag());
+    args.done = word(endedFlag() + 1);
+    args.numFlags = int32_t(numFlags * numRanks);
+    args.turn = turn;
+    size_t count = 0;
+    int64_t tiles = 0;
+    uint64_t *next = args.words;
+    for (; count < ranges.size(); ++count) {
+      const Range &range = ranges[count];
+      if (next + 1 + range.from.size() + range.to.size() > std::end(args.words))
+        break;
+      args.numFrom = int32_t(range.from.size());
+      args.numTo = int32_t(range.to.size());
+      *next++ = uint64_t(range.elements);
+      next = std::copy(range.from.begin(), range.from.end(), next);
+      next = std::copy(range.to.begin(), range.to.end(), next);
+      const int64_t width = kernel == Copy ? 1 : kernel == SumF64 ? 8 : 4;
+      tiles += (range.elements * width + tileBytes - 1) / tileBytes;
+    }
+    args.numRanges = int32_t(count);
+    args.blocks = int32_t(std::clamp<int64_t>(tiles, 1, mostBlocks));
+    ranges = ranges.subspan(count);
+    for (size_t other = 0; told && ranges.empty() && other < numRanks; ++other)
+      if (other != own())
+        args.signals[args.numSignals++] = flagAt(other, *told);
+    void *parameters[] = {&args};
+    TRAINRT_TRY(driver.check(driver.cuLaunchKernel(kernels[kernel], unsigned(args.blocks), 1, 1,
+                                                   threads, 1, 1, 0, stream, parameters, nullptr),
+                             "cannot start the runtime's kernel for exchanges between GPUs"));
+  } while (!ranges.empty());
+  return {};
+}
+
+/// All that is waited for is said to be there, and kernels then do nothing. Again and again: a rank
+/// that does not know yet may write over it.
+void PeerExchange::end() {
+  if (isEnded || !last.get())
+    return;
+  isEnded = true;
+  auto *value = reinterpret_cast<uint32_t *>(words.data());
+  std::fill_n(value, endedFlag(), turn);
+  value[endedFlag()] = 1;
+  const Clock::time_point began = Clock::now();
+  do {
+    driver.cuMemcpyHtoDAsync(word(endedFlag()), value + endedFlag(), 4, side);
+    driver.cuMemcpyHtoDAsync(word(0), value, 4 * endedFlag(), side);
+    driver.cuStreamSynchronize(side);
+  } while (driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY &&
+           Clock::now() - began < endLimit);
+}
+
+/// Tells all ranks what one has, or why it has nothing (`mine`); `why` where one has nothing.
+Status agree(Communicator &ranks, const Status &mine, std::string_view has,
+             std::vector<std::string> &all, std::string &why) {
+  TRAINRT_TRY(ranks.gather(mine.ok() ? "+" + std::string(has) : "-" + mine.message(), all));
+  for (size_t rank = 0; rank < all.size() && why.empty(); ++rank)
+    if (all[rank].size() != has.size() + 1 || all[rank][0] != '+')
+      why = "rank " + std::to_string(rank) + " does not reach the others' memory: " +
+            (all[rank].empty() ? std::string() : all[rank].substr(1));
+  return {};
+}
+
+} // namespace
+
+Status createPeerExchange(const Context &context, Communicator &ranks,
+                          std::unique_ptr<RankExchange> &exchange, std::string &why) {
+  int64_t blocks = 0;
+  TRAINRT_TRY(readBlocks(blocks));
+  auto made = std::make_unique<PeerExchange>(context, ranks, blocks);
+  std::vector<std::string> all;
+  Offer offer{};
+  Status status = made->prepare(offer);
+  TRAINRT_TRY(
+      agree(ranks, status, {reinterpret_cast<const char *>(&offer), sizeof offer}, all, why));
+  if (!why.empty())
+    return {};
+  std::vector<Offer> offers(all.size());
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    std::memcpy(&offers[rank], all[rank].data() + 1, sizeof offer);
+  TRAINRT_TRY(agree(ranks, made->open(offers), {}, all, why));
+  made->removeName();
+  if (why.empty())
+    TRAINRT_TRY(agree(ranks, made->tryIt(), {}, all, why));
+  if (why.empty()) {
+    exchange = std::move(made);
+    return {};
+  }
+  // Memory goes when no other process has it any more.
+  made->giveUp();
+  return ranks.gather({}, all);
+}
+
+} // namespace trainrt::cuda

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each rank adds up one part of all tensors, its shard of each, a block at a time: every other one
+// sends it that, and in an all-reduce gets the sums. Pieces are sent from where they are and arrive
+// where they belong; only what is added up is staged.
+
+#include "device/cuda/kernels/embedded_kernels.h"
+#include "device/cuda/kernels/rank_sums.h"
+#include "device/cuda/ranks/device_ranks.h"
+#include "device/cuda/ranks/rank_exchange.h"
+
+#include <cassert>
+
+namespace trainrt::cuda {
+
+namespace {
+
+constexpr const char *sumsName = "rank_sums";
+constexpr unsigned threads = 256, mostBlocks = 2048;
+
+class PieceExchange final : public RankExchange {
+public:
+  PieceExchange(const Driver &driver, Communicator *ranks) : RankExchange(driver, ranks) {}
+  ~PieceExchange() override {
+    carrier.reset();
+    if (module)
+      driver.cuModuleUnload(module);
+  }
+  Status start(const Context &context);
+
+  int64_t stagingBytes(const ExchangeWork &work) const override { return work.deviceStaging(); }
+  void stageAt(DeviceAddress address, int64_t bytes) override {
+    staging = address;
+    stagingSize = bytes;
+  }
+  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
+             CUstream stream) override;
+  Status finish(CUstream stream) override;
+  Status check() const override { return carrier->check(); }
+  void abort(const Status &why) override;
+
+private:
+  Status addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+               const Event &done, CUstream stream);
+  Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                    const Event &done, CUstream stream);
+  Status launchSums(DType dtype, RankSumsArguments arguments,
+                    std::span<const RankSumsArguments::Range> ranges, CUstream stream);
+  Status gather(DType dtype, std::span<const Tensor> tensors, const Event &done, CUstream stream);
+
+  std::unique_ptr<DeviceRanks> carrier;
+  DeviceAddress staging = 0;
+  int64_t stagingSize = 0;
+  /// The sums of an all-reduce's last block, which leave with the next one's pieces.
+  struct {
+    std::vector<DeviceRanks::Piece> sent, received;
+    const Event *done = nullptr;
+  } gathering;
+  CUmodule module = nullptr;
+  CUfunction sums[2] = {}; ///< of f32, of f64
+};
+
+Status PieceExchange::start(const Context &context) {
+  if (!hasEmbedded(sumsName))
+    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own, by which "
+                                     "ranks on GPUs add up; build it where clang has the target "
+                                     "NVPTX");
+  const char *what = "cannot load the runtime's kernels for the sums over ranks";
+  TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
+  TRAINRT_TRY(
+      driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
+  TRAINRT_TRY(
+      driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what));
+  return ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, carrier)
+                                        : createNcclRanks(context, ranks, carrier);
+}
+
+void PieceExchange::abort(const Status &why) {
+  gathering = {};
+  carrier->abort();
+  if (ranks)
+    ranks->abort(why);
+}
+
+/// Where a rank fails, the others wait for it: they are told. Sums that have not left are waited
+/// for by what is of another kind, as that may read them.
+Status PieceExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                          const Event &done, CUstream stream) {
+  if (kind != Collective::Kind::AllReduce)
+    TRAINRT_TRY(finish(stream));
+  const Status status = kind == Collective::Kind::AllGather
+                            ? gather(dtype, tensors, done, stream)
+                            : addUp(kind, dtype, tensors, done, stream);
+  if (!status.ok())
+    abort(status);
+  return status;
+}
+
+/// The sums of the last block are still to be sent.
+Status PieceExchange::finish(CUstream stream) {
+  if (!gathering.done)
+    return {};
+  Status status = carrier->exchange(gathering.sent, gathering.received, stream);
+  if (status.ok())
+    status = record(*gathering.done, stream);
+  gathering = {};
+  if (!status.ok())
+    abort(status);
+  return status;
+}
+
+/// NCCL knows shards that are equal, without an end that is beyond their tensor's; others are added
+/// up here.
+Status PieceExchange::addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+                            const Event &done, CUstream stream) {
+  const bool cuts = kind == Collective::Kind::ReduceScatter;
+  if (cuts)
+    TRAINRT_TRY(clearEnds(dtype, tensors, stream));
+  if (!ranks || !ranks->wantsVendorSums())
+    return addInOrder(kind, dtype, tensors, done, stream);
+  std::vector<DeviceRanks::Sum> sums;
+  std::vector<Tensor> uneven;
+  for (const Tensor &tensor : tensors)
+    if (cuts && tensor.size.shard * world() != tensor.size.elements)
+      uneven.push_back(tensor);
+    else if (tensor.size.elements)
+      sums.push_back({tensor.whole, cuts ? tensor.own : tensor.whole, tensor.size.elements, cuts});
+  TRAINRT_TRY(carrier->addUp(dtype, sums, stream));
+  return addInOrder(kind, dtype, uneven, done, stream);
+}
+
+/// Shards as they are, whatever their type.
+Status PieceExchange::gather(DType dtype, std::span<const Tensor> tensors, const Event &done,
+                             CUstream stream) {
+  const auto width = int64_t(sizeOf(dtype));
+  std::vector<DeviceRanks::Piece> sent, received;
+  for (const Tensor &tensor : tensors)
+    for (int which = 0; which < world(); ++which) {
+      const auto [elements, shard] = tensor.size;
+      const DeviceAddress place = tensor.whole + DeviceAddress(which * shard * width);
+      const int64_t own = tensor.size.there(rank()) * width,
+                    others = tensor.size.there(which) * width;
+      if (which == rank() && own)
+        TRAINRT_TRY(driver.check(driver.cuMemcpyDtoDAsync(place, tensor.own, size_t(own), stream),
+                                 "cannot copy a shard into its tensor"));
+      if (which != rank() && own)
+        sent.push_back({which, tensor.own, own});
+      if (which != rank() && others)
+        received.push_back({which, place, others});
+    }
+  TRAINRT_TRY(carrier->exchange(sent, received, stream));
+  return record(done, stream);
+}
+
+/// The sum of an element is made by one rank only, from zero over the ranks from 0 on. In an
+/// all-reduce it is sent to the others together with the pieces of the next block: all ranks end
+/// with the same bits.
+Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
+                                 std::span<const Tensor> tensors, const Event &done,
+                                 CUstream stream) {
+  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
+  const auto width = int64_t(sizeOf(dtype));
+  std::vector<CutSize> sizes;
+  std::vector<int64_t> shards;
+  for (const Tensor &tensor : tensors) {
+    sizes.push_back(tensor.size);
+    shards.push_back(tensor.size.shard);
+  }
+  const RankParts parts(std::move(sizes));
+  const ExchangeWork work = ExchangeWork::ofSumsInShards(width, shards, world());
+  assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
+  const int64_t block = work.deviceBlock();
+  for (int64_t begin = 0; begin < work.part; begin += block) {
+    const int64_t count = std::min(block, work.part - begin);
+    auto slot = [&](int which) { // of another rank's piece
+      return staging + DeviceAddress((which - (which > rank())) * work.devicePiece());
+    };
+    auto forOthers = [&](const auto &fn) {
+      for (int which = 0; which < world(); ++which)
+        if (which != rank())
+          fn(which);
+    };
+    // Calls `fn(range, address)` for what a rank's part of this block has in the tensors.
+    auto inTensors = [&](int which, const auto &fn) {
+      parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
+        if (range.there)
+          fn(range, tensors[range.tensor].whole + DeviceAddress(range.at * width));
+      });
+    };
+    std::vector<RankSumsArguments::Range> ranges;
+    inTensors(rank(), [&](const RankParts::Range &range, DeviceAddress own) {
+      const DeviceAddress sums = tensors[range.tensor].own + DeviceAddress(range.inShard * width);
+      ranges.push_back({own, sums, range.begin, range.there});
+    });
+    forOthers([&](int which) {
+      inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
+        gathering.sent.push_back({which, place, range.there * width});
+      });
+      for (const RankSumsArguments::Range &range : ranges)
+        gathering.received.push_back(
+            {which, slot(which) + DeviceAddress(range.begin * width), range.elements * width});
+    });
+    TRAINRT_TRY(carrier->exchange(gathering.sent, gathering.received, stream));
+    if (gathering.done)
+      TRAINRT_TRY(record(*gathering.done, stream));
+    gathering = {};
+    TRAINRT_TRY(launchSums(dtype, {staging, work.devicePiece() / width, world(), rank(), {}},
+                           ranges, stream));
+    if (kind != Collective::Kind::AllReduce)
+      continue;
+    forOthers([&](int which) {
+      for (const RankSumsArguments::Range &range : ranges)
+        gathering.sent.push_back({which, range.sums, range.elements * width});
+      inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
+        gathering.received.push_back({which, place, range.there * width});
+      });
+    });
+    gathering.done = &done;
+  }
+  return gathering.done ? Status() : record(done, stream);
+}
+
+Status PieceExchange::launchSums(DType dtype, RankSumsArguments arguments,
+                                 std::span<const RankSumsArguments::Range> ranges,
+                                 CUstream stream) {
+  while (!ranges.empty()) {
+    const auto some =
+        ranges.first(std::min<size_t>(ranges.size(), size_t(RankSumsArguments::mostRanges)));
+    ranges = ranges.subspan(some.size());
+    std::copy(some.begin(), some.end(), arguments.ranges);
+    int64_t most = 0;
+    for (const RankSumsArguments::Range &range : some)
+      most = std::max(most, range.elements);
+    const auto blocks = unsigned(std::min<int64_t>(mostBlocks, (most + threads - 1) / threads));
+    void *parameters[] = {&arguments};
+    TRAINRT_TRY(
+        driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, unsigned(some.size()),
+                                           1, threads, 1, 1, 0, stream, parameters, nullptr),
+                     "cannot start the runtime's kernel for the sums over ranks"));
+  }
+  return {};
+}
+
+} // namespace
+
+Status createPieceExchange(const Context &context, Communicator *ranks,
+                           std::unique_ptr<RankExchange> &exchange) {
+  auto made = std::make_unique<PieceExchange>(context.driver(), ranks);
+  TRAINRT_TRY(made->start(context));
+  exchange = std::move(made);
+  return {};
+}
+
+} // namespace trainrt::cuda
