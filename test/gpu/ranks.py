@@ -412,7 +412,7 @@ class Runs:
         """Those that exchanges have, and what runs beside them: how long a step takes."""
         self.need(2)
         nccl = {"TRAINRT_EXCHANGE": "nccl"}
-        widths = [nccl | {"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32)]
+        widths = [{"TRAINRT_EXCHANGE_BLOCKS": str(n)} for n in (4, 8, 32)] + [nccl | {"NCCL_MAX_CTAS": str(n)} for n in (4, 8, 32)]
         for environment in ({"TRAINRT_EXCHANGE": "inline"}, {}, {"TRAINRT_GRAPHS": "plain"}, nccl, *widths):
             times = self.timed(LARGE, "--gpus", 2, **environment), self.timed(LARGE, "--gpus", 2, "--reduce", "nccl", **environment)
             print(f"two GPUs {environment or ''}: {times[0][0]:.2f} ms, with sums of NCCL {times[1][0]:.2f} ms")

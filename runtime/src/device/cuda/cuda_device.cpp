@@ -251,9 +251,9 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   CUdeviceptr memory = 0;
   // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
   CUresult result = CUDA_SUCCESS;
-  const int64_t unit = exchange ? std::max(alignment, exchange->blockUnit()) : alignment;
+  const int64_t whole = padded(exchange ? exchange->blockBytes(bytes) : bytes, alignment);
   do
-    result = driver.cuMemAlloc(&memory, size_t(padded(bytes, unit)));
+    result = driver.cuMemAlloc(&memory, size_t(whole));
   while (result == CUDA_ERROR_OUT_OF_MEMORY && dropDirectGraphs());
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");

@@ -86,6 +86,9 @@ TEST_F(PeerExchange, FollowBlocksThatMove) {
       [&](ExchangeOfOne &one) {
         const int rank = one.exchange.rank();
         const cuda::Driver &driver = one.context.driver();
+        // The driver puts none of these together with others.
+        EXPECT_EQ(one.exchange.blockBytes(100'000), 2 << 20);
+        EXPECT_EQ(one.exchange.blockBytes(4096), 4096);
         cuda::CUdeviceptr block = 0;
         for (int round = 0; round < 3; ++round) {
           const int64_t size = 100 + 50 * round, bytes = 4096 * (round + 1);

@@ -45,8 +45,11 @@ template <typename Type> TRAINRT_DEVICE void run(const trainrt::cuda::PeerSumsAr
 
 } // namespace
 
+// One block of 1024 threads has a multiprocessor's registers: for more blocks, or fewer threads
+// without the 1, ptxas would save registers and wait for the first numbers before it asks for the
+// next.
 #define TRAINRT_PEER_KERNEL(name, type)                                                            \
-  extern "C" __attribute__((global, launch_bounds(512))) void name(                                \
+  extern "C" __attribute__((global, launch_bounds(1024, 1))) void name(                            \
       const trainrt::cuda::PeerSumsArguments args) {                                               \
     run<trainrt::cuda::device::type>(args);                                                        \
   }

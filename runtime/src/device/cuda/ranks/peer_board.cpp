@@ -86,14 +86,15 @@ void PeerBoard::removeName() {
 /// Others are mostly there, or come soon.
 template <typename Fn> Status PeerBoard::await(const Fn &isThere) const {
   using Clock = std::chrono::steady_clock;
+  constexpr auto soon = std::chrono::microseconds(50);
   const Clock::time_point began = Clock::now();
-  int turn = 0;
   for (size_t rank = 0; rank < world; ++rank) {
     while (rank != size_t(ranks.rank()) && !isThere(rank)) {
-      if (++turn < 1000)
+      const auto waited = Clock::now() - began;
+      if (waited < soon)
         continue;
       TRAINRT_TRY(ranks.failure());
-      if (Clock::now() - began > ranks.limit())
+      if (waited > ranks.limit())
         return fail(Code::RankLost, "the others have not come within ",
                     ranks.limit().count() / 1000, " s");
       std::this_thread::sleep_for(std::chrono::microseconds(20));

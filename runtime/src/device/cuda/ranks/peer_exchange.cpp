@@ -22,7 +22,7 @@ namespace trainrt::cuda {
 namespace {
 
 constexpr const char *kernelsName = "peer_sums";
-constexpr unsigned threads = 512;
+constexpr unsigned threads = 1024;
 /// Bytes that a block of a kernel takes at a time.
 constexpr int64_t tileBytes = int64_t(threads) * 4 * 16;
 /// How long what is enqueued may take to end.
@@ -33,7 +33,7 @@ constexpr int64_t trialElements = 1031;
 /// As many as make a message on the board.
 constexpr size_t mostTensors = PeerBoard::mostBytes / sizeof(PeerPlace);
 
-/// Blocks of a kernel, which are taken from the computation beside it: 16 of 512 threads read and
+/// Blocks of a kernel, which are taken from the computation beside it: 16 of 1024 threads read and
 /// write as fast as NVLink of an H100 takes it. The environment's TRAINRT_EXCHANGE_BLOCKS says
 /// another number.
 Status readBlocks(int64_t &blocks) {
@@ -101,7 +101,7 @@ public:
 
   int64_t stagingBytes(const ExchangeWork &) const override { return 0; }
   void stageAt(DeviceAddress, int64_t) override {}
-  int64_t blockUnit() const override { return PeerMemory::blockUnit; }
+  int64_t blockBytes(int64_t bytes) const override { return PeerMemory::blockBytes(bytes); }
   void release(DeviceAddress block) override { memory.release(block); }
   Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
              CUstream stream) override;
@@ -171,6 +171,7 @@ Status PeerExchange::prepare(Offer &offer) {
     return Status(Code::Unsupported, "TRAINRT_EXCHANGE says so");
   if (!hasEmbedded(kernelsName))
     return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own");
+  TRAINRT_TRY(loadSums());
   if (numRanks > PeerBoard::mostRanks)
     return fail(Code::Unsupported, "there are more than ", PeerBoard::mostRanks, " ranks");
   TRAINRT_TRY(readHost(offer.host));

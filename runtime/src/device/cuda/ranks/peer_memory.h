@@ -25,8 +25,12 @@ struct PeerPlace {
 /// no other way than together.
 class PeerMemory {
 public:
-  /// The driver may put smaller blocks together, and opens them together.
-  static constexpr int64_t blockUnit = int64_t(2) << 20;
+  /// The driver may put smaller blocks together, and opens them together. Where there are many, as
+  /// launch tables, they stay so; tensors are in larger ones.
+  static constexpr int64_t blockUnit = int64_t(2) << 20, smallBlock = int64_t(64) << 10;
+  static constexpr int64_t blockBytes(int64_t bytes) {
+    return bytes < smallBlock ? bytes : (bytes + blockUnit - 1) / blockUnit * blockUnit;
+  }
 
   PeerMemory(const Context &context, Communicator &ranks, PeerBoard &board);
   ~PeerMemory();

@@ -3,7 +3,6 @@
 // sends it that, and in an all-reduce gets the sums. Pieces are sent from where they are and arrive
 // where they belong; only what is added up is staged.
 
-#include "device/cuda/kernels/embedded_kernels.h"
 #include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/rank_exchange.h"
@@ -14,17 +13,11 @@ namespace trainrt::cuda {
 
 namespace {
 
-constexpr const char *sumsName = "rank_sums";
 constexpr unsigned threads = 256, mostBlocks = 2048;
 
 class PieceExchange final : public RankExchange {
 public:
   PieceExchange(const Driver &driver, Communicator *ranks) : RankExchange(driver, ranks) {}
-  ~PieceExchange() override {
-    carrier.reset();
-    if (module)
-      driver.cuModuleUnload(module);
-  }
   Status start(const Context &context);
 
   int64_t stagingBytes(const ExchangeWork &work) const override { return work.deviceStaging(); }
@@ -55,21 +48,10 @@ private:
     std::vector<DeviceRanks::Piece> sent, received;
     const Event *done = nullptr;
   } gathering;
-  CUmodule module = nullptr;
-  CUfunction sums[2] = {}; ///< of f32, of f64
 };
 
 Status PieceExchange::start(const Context &context) {
-  if (!hasEmbedded(sumsName))
-    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own, by which "
-                                     "ranks on GPUs add up; build it where clang has the target "
-                                     "NVPTX");
-  const char *what = "cannot load the runtime's kernels for the sums over ranks";
-  TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
-  TRAINRT_TRY(
-      driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
-  TRAINRT_TRY(
-      driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what));
+  TRAINRT_TRY(loadSums());
   return ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, carrier)
                                         : createNcclRanks(context, ranks, carrier);
 }

@@ -3,8 +3,13 @@
 
 #include "device/cuda/ranks/rank_exchange.h"
 #include "device/cuda/device.h"
+#include "device/cuda/kernels/embedded_kernels.h"
 
 namespace trainrt::cuda {
+
+namespace {
+constexpr const char *sumsName = "rank_sums";
+} // namespace
 
 /// NCCL's own sums are not to be had without it.
 Status RankExchange::open(const Context &context, Communicator *ranks,
@@ -21,6 +26,23 @@ Status RankExchange::open(const Context &context, Communicator *ranks,
   if (ranks)
     ranks->carrier = name;
   return {};
+}
+
+RankExchange::~RankExchange() {
+  if (module)
+    driver.cuModuleUnload(module);
+}
+
+Status RankExchange::loadSums() {
+  if (!hasEmbedded(sumsName))
+    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own, by which "
+                                     "ranks on GPUs add up; build it where clang has the target "
+                                     "NVPTX");
+  const char *what = "cannot load the runtime's kernels for the sums over ranks";
+  TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
+  TRAINRT_TRY(
+      driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
+  return driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what);
 }
 
 /// The most that ranks may need: through each other's memory they need nothing.

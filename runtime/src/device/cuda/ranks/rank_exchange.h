@@ -27,7 +27,7 @@ public:
   /// destroyed. `ranks` null: one alone.
   static Status open(const Context &context, Communicator *ranks,
                      std::unique_ptr<RankExchange> &exchange);
-  virtual ~RankExchange() = default;
+  virtual ~RankExchange();
   RankExchange(const RankExchange &) = delete;
   RankExchange &operator=(const RankExchange &) = delete;
 
@@ -41,8 +41,8 @@ public:
   virtual int64_t stagingBytes(const ExchangeWork &work) const = 0;
   /// Where `run` may stage as much as the largest of its collectives needs.
   virtual void stageAt(DeviceAddress address, int64_t bytes) = 0;
-  /// Blocks that tensors lie in have a multiple of so many bytes.
-  virtual int64_t blockUnit() const { return 1; }
+  /// Bytes that a block of so many needs, so that tensors may lie in it.
+  virtual int64_t blockBytes(int64_t bytes) const { return bytes; }
   /// Before a block is freed: all that is enqueued has ended.
   virtual void release(DeviceAddress block) {}
 
@@ -60,12 +60,18 @@ public:
 
 protected:
   RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
+  /// The runtime's kernels for ranks' numbers. Unsupported where the build has none.
+  Status loadSums();
   /// Clears what shards have beyond the ends of their tensors.
   Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream) const;
   Status record(const Event &event, CUstream stream) const;
 
   const Driver &driver;
   Communicator *const ranks;
+  CUfunction sums[2] = {}; ///< of f32, of f64
+
+private:
+  CUmodule module = nullptr;
 };
 
 /// By pieces that NCCL carries, or, where ranks are threads, copies within the GPU.
