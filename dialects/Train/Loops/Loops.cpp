@@ -2,6 +2,8 @@
 // What a loop is, and how one is made; its derivative is in LoopVJP.cpp.
 
 #include "dialects/Train/Loops/Loops.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -72,20 +74,61 @@ DimAttr LoopOp::getFlops() {
 
 RecomputeClass LoopOp::getRecomputeClass() { return RecomputeClass::Never; }
 
-/// Moves what is the same in each step in front of the loop, to the builder. What repeats elements
-/// stays: it is index arithmetic in the body, and its gradient a sum of rows.
+/// Whether the op is made once in front of a loop, where its operands are the same in each step.
+/// What repeats elements stays: it is index arithmetic in the body, and its gradient a sum of rows.
+static bool isHoisted(Operation &op) {
+  if (op.getNumOperands() == 0 || !isMemoryEffectFree(&op) || op.getNumResults() != 1)
+    return false;
+  return !isa<ElementAccessOpInterface>(op) ||
+         getRank(op.getResult(0)) <= getRank(op.getOperand(0));
+}
+
+/// Moves what is the same in each step in front of the loop, to the builder.
 static void hoistInvariants(OpBuilder &builder, Block &body) {
-  for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (op.getNumOperands() == 0 || !isMemoryEffectFree(&op) || op.getNumResults() != 1)
-      continue;
-    const bool repeats =
-        isa<ElementAccessOpInterface>(op) && getRank(op.getResult(0)) > getRank(op.getOperand(0));
-    if (!repeats && llvm::none_of(op.getOperands(),
-                                  [&](Value value) { return value.getParentBlock() == &body; })) {
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (isHoisted(op) && llvm::none_of(op.getOperands(), [&](Value value) {
+          return value.getParentBlock() == &body;
+        })) {
       op.remove();
       builder.insert(&op);
     }
+}
+
+/// What passes have put into the body that is the same in each step, as casts of weights, goes in
+/// front of the loop; what no step reads is no operand.
+LogicalResult LoopOp::canonicalize(LoopOp loop, PatternRewriter &rewriter) {
+  Block &body = *loop.getBlock();
+  const unsigned first = loop.numCarried() + loop.getScanned().size();
+  auto isInvariant = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == &body && argument.getArgNumber() >= first;
+  };
+  SmallVector<Operation *> hoisted;
+  for (Operation &op : body.without_terminator())
+    if (isHoisted(op) && llvm::all_of(op.getOperands(), isInvariant))
+      hoisted.push_back(&op);
+  auto isUnused = [&](size_t i) { return body.getArgument(first + i).use_empty(); };
+  if (hoisted.empty() && llvm::none_of(llvm::seq(loop.getInvariants().size()), isUnused))
+    return failure();
+  IRMapping outside;
+  for (auto [i, value] : llvm::enumerate(loop.getInvariants()))
+    outside.map(body.getArgument(first + i), value);
+  SmallVector<Value> invariants(loop.getInvariants());
+  for (Operation *op : hoisted) {
+    invariants.push_back(rewriter.clone(*op, outside)->getResult(0));
+    rewriter.replaceOp(op, body.addArgument(invariants.back().getType(), op->getLoc()));
   }
+  for (size_t i = invariants.size(); i-- > 0;)
+    if (isUnused(i)) {
+      body.eraseArgument(first + i);
+      invariants.erase(invariants.begin() + i);
+    }
+  auto made = LoopOp::create(rewriter, loop.getLoc(), loop.getResultTypes(), loop.getInitial(),
+                             loop.getScanned(), invariants, loop.getSteps(), loop.getReverse());
+  made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  made.getBody().takeBody(loop.getBody());
+  rewriter.replaceOp(loop, made);
+  return success();
 }
 
 /// Gives the body arguments for what it reads from outside; constants are made in it.

@@ -37,6 +37,7 @@ def Train_LoopOp : Train_Op<"loop", [
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Train_LoopYieldOp : Train_Op<"loop_yield", [Terminator, ReturnLike, HasParent<"LoopOp">]> {
