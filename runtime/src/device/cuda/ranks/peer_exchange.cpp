@@ -33,9 +33,9 @@ constexpr int64_t trialElements = 1031;
 /// As many as make a message on the board.
 constexpr size_t mostTensors = PeerBoard::mostBytes / sizeof(PeerPlace);
 
-/// Blocks of a kernel, which are taken from the computation beside it: 16 of 1024 threads read and
-/// write as fast as NVLink of an H100 takes it. The environment's TRAINRT_EXCHANGE_BLOCKS says
-/// another number.
+/// Blocks of a kernel, which are taken from the computation beside it: with more than 16 steps of
+/// models on two H100 were no faster. The environment's TRAINRT_EXCHANGE_BLOCKS says another
+/// number.
 Status readBlocks(int64_t &blocks) {
   blocks = 16;
   const char *text = std::getenv("TRAINRT_EXCHANGE_BLOCKS");
