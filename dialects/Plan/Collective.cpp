@@ -35,6 +35,9 @@ void CollectiveOp::getEffects(Effects &effects) {
 LogicalResult CollectiveOp::verify() {
   if (getTensors().empty())
     return emitOpError("expected a tensor at least");
+  if (getVerdict() && (getKind() != CollectiveKind::all_reduce || !getElementType().isF32() ||
+                       getElements().getDims() != ArrayRef(DimAttr::constant(getContext(), 1))))
+    return emitOpError("expected a verdict to be an all_reduce of one f32");
   if (getElements().getDims().size() != getTensors().size())
     return emitOpError("expected a number of elements for each of ")
            << getTensors().size() << " tensors, got " << getElements().getDims().size();
@@ -104,7 +107,7 @@ CommandTable CollectiveOp::buildTable(TableBuilder &builder) {
   static_assert(int(CollectiveKind::reduce_scatter) == int(fb::CollectiveKind::reduce_scatter));
   static_assert(int(CollectiveKind::all_gather) == int(fb::CollectiveKind::all_gather));
   return builder.finish(fb::CreateCollective(builder.out, fb::CollectiveKind(getKind()),
-                                             *getDType(getElementType())));
+                                             *getDType(getElementType()), getVerdict()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,10 +124,10 @@ struct AllReduceModel : LibraryCallOpInterface::ExternalModel<AllReduceModel, tr
       buffers.push_back(emitter.placeOver(op, operand, result));
       elements.push_back(train::getNumElements(result.getType()));
     }
-    CollectiveOp::create(emitter.builder, op.getLoc(),
-                         CollectiveKindAttr::get(op.getContext(), CollectiveKind::all_reduce),
-                         buffers, DimsAttr::get(op.getContext(), elements),
-                         TypeAttr::get(train::getElementType(op.getTensors().front())));
+    CollectiveOp::create(emitter.builder, op.getLoc(), CollectiveKind::all_reduce,
+                         op->hasAttr(train::kVerdictAttr), buffers,
+                         DimsAttr::get(op.getContext(), elements),
+                         train::getElementType(op.getTensors().front()));
     return success();
   }
 };
@@ -142,10 +145,9 @@ struct ShardingModel : LibraryCallOpInterface::ExternalModel<ShardingModel<Op, k
     for (Value value : llvm::concat<Value>(llvm::to_vector_of<Value>(op->getOperands()),
                                            llvm::to_vector_of<Value>(op->getResults())))
       elements.push_back(train::getNumElements(value.getType()));
-    CollectiveOp::create(emitter.builder, op->getLoc(),
-                         CollectiveKindAttr::get(op->getContext(), kind), buffers,
+    CollectiveOp::create(emitter.builder, op->getLoc(), kind, /*verdict=*/false, buffers,
                          DimsAttr::get(op->getContext(), elements),
-                         TypeAttr::get(train::getElementType(op->getOperand(0))));
+                         train::getElementType(op->getOperand(0)));
     return success();
   }
 };

@@ -156,10 +156,11 @@ def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "getGpuWor
     `all_reduce`: each buffer, of `elements` numbers of `element_type`, becomes the sum of those of all ranks, in their
     order (`train.all_reduce`). The others read the first half of the buffers and write the second, in the same order:
     `reduce_scatter` tensors, then the rank's shards of their sums, `all_gather` the rank's shards, then tensors of all.
+    A `verdict`, an `all_reduce` of one number, is above 0 where that of a rank is, or where one has met a bad index by then.
   }];
-  let arguments = (ins Plan_CollectiveKindAttr:$kind, Variadic<Plan_BufferType>:$tensors, Train_DimsAttr:$elements,
-                       TypeAttr:$element_type);
-  let assemblyFormat = "$kind $tensors `elements` $elements `:` $element_type attr-dict";
+  let arguments = (ins Plan_CollectiveKindAttr:$kind, UnitAttr:$verdict, Variadic<Plan_BufferType>:$tensors,
+                       Train_DimsAttr:$elements, TypeAttr:$element_type);
+  let assemblyFormat = "$kind (`verdict` $verdict^)? $tensors `elements` $elements `:` $element_type attr-dict";
   let hasVerifier = 1;
 }
 

@@ -28,13 +28,14 @@ LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
   for (Operation *function : functions) {
     StringRef name = SymbolTable::getSymbolName(function);
     // Plain functions.
-    if (llvm::is_contained({"step", "micro", "absent", "update", "loss_weight", "eval"}, name))
+    if (llvm::is_contained(
+            {"step", "absent_step", "micro", "absent", "update", "loss_weight", "eval"}, name))
       continue;
     auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
     // One level: variants have none of their own.
     if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
-      return refuse(function, phase) << "a function is @step, @micro, @absent, @update, "
-                                        "@loss_weight, @eval or a variant of one, not @"
+      return refuse(function, phase) << "a function is @step, @absent_step, @micro, @absent, "
+                                        "@update, @loss_weight, @eval or a variant of one, not @"
                                      << name;
     if (!byName.contains(base.getValue()))
       return refuse(function, phase)

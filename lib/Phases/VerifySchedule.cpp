@@ -65,19 +65,14 @@ struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<Verify
 
   /// What ranks may run at the same time calls the same.
   LogicalResult checkCollectives() {
-    // Evaluations are not of a step.
-    return success(succeeded(checkCollectives("eval", true)) &&
-                   succeeded(checkCollectives("eval", false)));
-  }
-
-  /// Of functions that are `name`, or variants of it, or of all others.
-  LogicalResult checkCollectives(StringRef name, bool are) {
-    func::FuncOp first;
-    SmallVector<Operation *> expected;
+    struct Calls {
+      func::FuncOp of;
+      SmallVector<Operation *> calls;
+    };
+    DenseMap<Attribute, Calls> known;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
-      if (!function->hasAttr(kInStepAttr) ||
-          ((base ? base.getValue() : function.getName()) == name) != are)
+      Attribute with = function->getAttr(kInStepAttr);
+      if (!with)
         continue;
       SmallVector<Operation *> calls;
       for (Operation &op : function.getBody().front())
@@ -87,12 +82,11 @@ struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<Verify
         return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
                a->getResultTypes() == b->getResultTypes();
       };
-      if (first && !llvm::equal(calls, expected, agree))
+      auto [first, isNew] = known.try_emplace(with, Calls{function, calls});
+      if (!isNew && !llvm::equal(calls, first->second.calls, agree))
         return phases::refuse(function, kPhase)
-               << "ranks that run @" << function.getName() << " and @" << first.getName()
+               << "ranks that run @" << function.getName() << " and @" << first->second.of.getName()
                << " at once make equal calls to each other";
-      first = function;
-      expected = std::move(calls);
     }
     return success();
   }

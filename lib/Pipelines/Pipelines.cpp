@@ -129,9 +129,8 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
       attach.shardFrom = kShardFrom;
     pm.addPass(createAttachOptimizerPass(attach));
     if (options.distribution != Distribution::None)
-      pm.addPass(createDistributePass(
-          {options.bucket, options.distribution >= Distribution::Zero2,
-           options.exchangesBeside && options.distribution < Distribution::Zero2}));
+      pm.addPass(
+          createDistributePass({options.bucket, options.distribution >= Distribution::Zero2}));
   }
   FormStepsPassOptions form;
   // f16 only: bf16 has the range of f32.

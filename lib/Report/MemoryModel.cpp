@@ -168,10 +168,10 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
 //===----------------------------------------------------------------------===//
 
 SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumulate, int64_t world) {
-  // One function does a step, or two share it: ranks add up gradients before they exchange them, be
-  // it of one micro-batch.
+  // One function does a step, or two share it.
   SmallVector<StringRef> names;
-  if (module.lookupSymbol("step") && accumulate == 1 && world == 1)
+  const bool atOnce = module.lookupSymbol("step") && accumulate == 1;
+  if (atOnce)
     names = {"step"};
   else if (module.lookupSymbol("micro"))
     names = {"micro", "update"};
@@ -186,9 +186,10 @@ SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumula
       if (auto base = op.getAttrOfType<StringAttr>(kVariantOfAttr); base && base == name)
         all.push_back(SymbolTable::getSymbolName(&op).getValue());
   }
-  // A rank without a batch runs it in place of a micro-batch.
-  if (module.lookupSymbol("absent") && world > 1)
-    all.push_back("absent");
+  // What a rank without a batch runs.
+  if (StringRef absent = atOnce ? "absent_step" : "absent";
+      module.lookupSymbol(absent) && world > 1)
+    all.push_back(absent);
   return all;
 }
 

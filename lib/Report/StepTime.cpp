@@ -16,8 +16,9 @@ static StringRef nameOf(Value buffer) {
   return buffer.getDefiningOp<plan::BufferOp>().getName().value_or("");
 }
 
-/// Of the parameter to whose accumulator a gradient is added; "" where it is none.
-static StringRef accumulatorOf(Value gradient) {
+/// Of the parameter to whose accumulator a gradient is added, or which it updates; "" where it is
+/// none.
+static StringRef parameterOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
     auto launch = dyn_cast<plan::LaunchOp>(user);
     if (!launch)
@@ -27,9 +28,10 @@ static StringRef accumulatorOf(Value gradient) {
     const size_t members = launch.getGroup() ? launch.getGroup()->getDims().size() : 1;
     const size_t args = buffers.size() / members;
     for (auto [i, buffer] : llvm::enumerate(buffers))
-      if (buffer == gradient)
+      if (buffer == gradient && i % args < launch.getNumInputs())
         for (Value other : buffers.slice(i / args * args, args))
-          if (other.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::gradient)
+          if (const plan::Space space = other.getDefiningOp<plan::BufferOp>().getSpace();
+              space == plan::Space::gradient || space == plan::Space::parameter)
             return nameOf(other);
   }
   return {};
@@ -47,7 +49,7 @@ static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
     if (name.empty())
       name = nameOf(received);
     if (name.empty())
-      name = accumulatorOf(received);
+      name = parameterOf(received);
     if (name.empty())
       name = getNodeName(sent.getDefiningOp()->getLoc());
     if (!llvm::is_contained(names, name))
@@ -57,7 +59,7 @@ static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
 }
 
 /// Functions of full batches: their variants are quicker where there is padding. A rank without a
-/// batch (`absent`) has less to do than those that it waits for.
+/// batch has less to do than those that it waits for.
 static std::optional<StepTime> estimateFor(const MemoryReport &report, int64_t world) {
   auto module = report.step.functions.front().function()->getParentOfType<ModuleOp>();
   Sizes sizes = report.sizes.with(kWorldSymbol, world);
@@ -71,7 +73,7 @@ static std::optional<StepTime> estimateFor(const MemoryReport &report, int64_t w
   for (StringRef name : functionsOfStep(module, report.accumulate, world)) {
     const FunctionMemory function(module.lookupSymbol<plan::FunctionOp>(name), "",
                                   *report.step.target);
-    if (!function.variantOf().empty() || name == "absent")
+    if (!function.variantOf().empty() || name.starts_with("absent"))
       continue;
     FailureOr<FunctionMemory::Seconds> seconds = function.estimate(sizes, report.link);
     if (failed(seconds))
@@ -217,8 +219,6 @@ FailureOr<FunctionMemory::Seconds> FunctionMemory::estimate(const Sizes &sizes,
     sum.exchanges.push_back({command, exchange, *cost.sent, 0});
     linkFree = std::max(now, linkFree) + exchange;
     ends.push_back(linkFree);
-    if (!target->traits.exchangesBeside)
-      waitUntil(linkFree);
     for (Value operand : command->getOperands())
       busy[operand] = linkFree;
     sum.withLast = llvm::all_of(command->getOperands(), [](Value operand) {

@@ -44,7 +44,7 @@ plan.function @eval {
 func.func @eval() {
   return
 }
-func.func @absent() attributes {train.in_step} {
+func.func @absent() attributes {train.in_step = "micro"} {
   return
 }
 func.func @step() {
@@ -55,7 +55,7 @@ func.func @update() {
 }
 // expected-error @below {{after the phase 'schedule' ranks that run @micro and @absent at once make equal calls to each other}}
 func.func @micro(%x: tensor<4xf32> {train.role = "gradient", train.name = "x"})
-    -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "x"}) attributes {train.in_step} {
+    -> (tensor<4xf32> {train.role = "update", train.updates = "gradient", train.name = "x"}) attributes {train.in_step = "micro"} {
   %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -64,7 +64,7 @@ func.func @micro(%x: tensor<4xf32> {train.role = "gradient", train.name = "x"})
 
 // Evaluations are compared with each other alone.
 func.func @eval(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
-    -> (tensor<4xf32> {train.role = "output", train.name = "y"}) attributes {train.in_step} {
+    -> (tensor<4xf32> {train.role = "output", train.name = "y"}) attributes {train.in_step = "eval"} {
   %0 = train.all_reduce %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -74,10 +74,10 @@ func.func @step() {
 func.func @update() {
   return
 }
-func.func @micro() attributes {train.in_step} {
+func.func @micro() attributes {train.in_step = "micro"} {
   return
 }
 // expected-error @below {{after the phase 'schedule' ranks that run @eval.packed and @eval at once make equal calls to each other}}
-func.func @eval.packed() attributes {train.in_step, train.variant_of = "eval"} {
+func.func @eval.packed() attributes {train.in_step = "eval", train.variant_of = "eval"} {
   return
 }

@@ -124,6 +124,15 @@ SmallVector<Value> trainc::train::buildAllReduce(OpBuilder &builder, Location lo
   return AllReduceOp::create(builder, loc, values.getTypes(), values)->getResults();
 }
 
+Value trainc::train::buildHoldsOnAnyRank(TrainBuilder &tb, Value condition, bool isVerdict) {
+  Value mine = tb.cast(condition, tb.b().getF32Type());
+  auto sum = AllReduceOp::create(tb.b(), condition.getLoc(), mine.getType(), mine);
+  if (isVerdict)
+    sum->setAttr(kVerdictAttr, tb.b().getUnitAttr());
+  Value ranks = sum.getResults().front();
+  return tb.compare("gt", ranks, tb.scalarLike(ranks, 0));
+}
+
 SmallVector<Value> trainc::train::buildReduceScatter(OpBuilder &builder, Location loc,
                                                      ValueRange values, TypeRange types,
                                                      ArrayRef<int64_t> units) {

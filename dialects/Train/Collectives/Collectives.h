@@ -3,6 +3,7 @@
 #ifndef TRAINC_DIALECTS_TRAIN_COLLECTIVES_COLLECTIVES_H
 #define TRAINC_DIALECTS_TRAIN_COLLECTIVES_COLLECTIVES_H
 
+#include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDialect.h"
 
 namespace trainc::train::detail {
@@ -19,10 +20,14 @@ template <typename Op>
 class CollectiveCall : public mlir::OpTrait::TraitBase<Op, CollectiveCall> {};
 /// On such a call (unit): it is made for the other ranks alone, so that it stays without readers.
 inline constexpr llvm::StringLiteral kForOthersAttr = "train.for_others";
-/// On one that adds up gradients: which bucket it is of. Equal ones must not become one.
+/// On one that adds up gradients, or stands behind these: its number among such of its function, by
+/// which the same call of other functions is found. Equal ones must not become one.
 inline constexpr llvm::StringLiteral kBucketAttr = "train.bucket";
-/// On a function (unit): ranks may run another one at the same time that has it, so that all have
-/// the same collectives, in the order of the program.
+/// On an all-reduce of one number (unit): it decides whether a step is made, so that a rank that
+/// has met a bad index has 1 for it.
+inline constexpr llvm::StringLiteral kVerdictAttr = "train.verdict";
+/// On a function (text): ranks may run another one at the same time that has the same, a function's
+/// name, so that all of these have the same collectives, in the order of the program.
 inline constexpr llvm::StringLiteral kInStepAttr = "train.in_step";
 /// On @exchange (unit): it takes accumulators and makes sums in their place, with the last
 /// micro-batch of a step.
@@ -50,6 +55,9 @@ DimAttr getAllRanks(mlir::MLIRContext *context);
 /// The sums of these values over all ranks, which have one element type.
 llvm::SmallVector<mlir::Value> buildAllReduce(mlir::OpBuilder &builder, mlir::Location loc,
                                               mlir::ValueRange values);
+/// Whether `condition`, an i1, holds on one of the ranks: their number is exact. `isVerdict`: or
+/// one has met a bad index (kVerdictAttr).
+mlir::Value buildHoldsOnAnyRank(TrainBuilder &tb, mlir::Value condition, bool isVerdict = false);
 /// The rank's shards of these sums, as `types` of as many elements each.
 llvm::SmallVector<mlir::Value> buildReduceScatter(mlir::OpBuilder &builder, mlir::Location loc,
                                                   mlir::ValueRange values, mlir::TypeRange types,

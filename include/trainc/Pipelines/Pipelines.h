@@ -100,9 +100,8 @@ struct GraphOptions {
   std::optional<LoraOptions> lora;
   std::optional<QuantizeOptions> quantize;
   Distribution distribution = Distribution::None;
-  /// Bytes of gradients that travel together, and whether they do beside the computation.
+  /// Bytes of gradients that travel together.
   int64_t bucket = int64_t(32) << 20;
-  bool exchangesBeside = false;
 };
 
 /// `--offload`: activations wait on the host where that costs no time.

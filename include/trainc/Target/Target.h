@@ -110,8 +110,6 @@ struct TargetTraits {
   bool collectives = false;
   /// Whether only some of them may share a replica of what is in shards.
   bool replicas = false;
-  /// Whether what they exchange goes on beside the commands behind it.
-  bool exchangesBeside = false;
 };
 
 /// What kernels are made for, and with.

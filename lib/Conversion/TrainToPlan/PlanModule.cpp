@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conversion first, then launches are grouped, and exchanges begin early, where the target has a
-// form for it.
+// Conversion first, then launches are grouped, where the target has a form for it, and exchanges
+// begin early.
 
 #include "trainc/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
@@ -32,8 +32,7 @@ LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codege
   };
   for (auto function : module.getOps<plan::FunctionOp>()) {
     groupLaunches(function, grouped);
-    if (options.exchangesBeside)
-      overlapExchanges(function);
+    overlapExchanges(function);
   }
   return success();
 }

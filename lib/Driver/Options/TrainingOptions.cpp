@@ -94,12 +94,9 @@ void TrainingOptions::read() {
   if (!distribution.empty()) {
     options.graph.distribution = *parseDistribution(distribution);
     const TargetTraits &traits = options.target->traits;
-    // So many latencies that one more is next to nothing; more would begin later. Where nothing is
-    // beside it there is nothing to begin early for.
+    // So many latencies that one more is next to nothing; more would begin later.
     constexpr double latencies = 8;
-    options.graph.exchangesBeside = traits.exchangesBeside;
-    if (traits.exchangesBeside)
-      options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
+    options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
     if (options.shards && !hasShards(options.graph.distribution))
       throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) +
                                               " is for --distribute zero1, zero2 or zero3: "

@@ -17,7 +17,6 @@ static int codeOfFailure(const codegen::KernelCodegen &codegen) {
 static int makePlan(Compilation &c, KernelOrigins &origins) {
   PlanModuleOptions planning;
   planning.tf32 = c.options.graph.precision == Precision::TF32;
-  planning.exchangesBeside = c.options.target->traits.exchangesBeside;
   // Origins are collected only where they are saved.
   if (!c.options.saveKernels.empty()) {
     planning.onKernel = [&](const codegen::KernelInfo &kernel, train::FusionOp fusion) {

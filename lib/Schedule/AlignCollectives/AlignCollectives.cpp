@@ -84,19 +84,25 @@ BlockArgument sourceOf(Value value) {
   return cast<BlockArgument>(value);
 }
 
-/// Builds the calls of @absent in the order of those of @micro.
+/// By their numbers the calls that other functions have as well; others are of the gradients.
+DenseMap<Attribute, Operation *> byNumber(func::FuncOp function) {
+  DenseMap<Attribute, Operation *> calls;
+  for (Operation *op : callsOf(function))
+    if (Attribute number = op->getAttr(kBucketAttr))
+      calls[number] = op;
+  return calls;
+}
+
+/// Builds the calls of a function without gradients in the order of those of one that has them.
 class Absent {
 public:
-  explicit Absent(func::FuncOp function) : function(function) {
-    for (Operation *op : sumsOf(function))
-      sums[op->getAttr(kBucketAttr)] = op;
-  }
+  explicit Absent(func::FuncOp function) : function(function), calls(byNumber(function)) {}
 
-  void follow(func::FuncOp micro) {
-    for (Operation *call : callsOf(micro))
-      if (!isSum(call))
-        gather(micro, call);
-      else if (Operation *own = sums.lookup(call->getAttr(kBucketAttr)))
+  void follow(func::FuncOp other) {
+    for (Operation *call : callsOf(other))
+      if (Attribute number = call->getAttr(kBucketAttr); !number)
+        gather(other, call);
+      else if (Operation *own = calls.lookup(number))
         place(own);
   }
 
@@ -115,33 +121,33 @@ private:
     last = op;
   }
 
-  void gather(func::FuncOp micro, Operation *call) {
+  void gather(func::FuncOp other, Operation *call) {
     OpBuilder builder(function.getContext());
     builder.setInsertionPointToStart(&function.getBody().front());
     SmallVector<Value> shards;
     for (Value operand : call->getOperands())
-      shards.push_back(argumentLike(micro, sourceOf(operand).getArgNumber()));
+      shards.push_back(argumentLike(other, sourceOf(operand).getArgNumber()));
     Operation *copy = builder.clone(*call);
     copy->setOperands(shards);
     copy->setAttr(kForOthersAttr, builder.getUnitAttr());
     place(copy);
   }
 
-  Value argumentLike(func::FuncOp micro, unsigned number) {
+  Value argumentLike(func::FuncOp other, unsigned number) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (getArgRole(function, i) == getArgRole(micro, number) &&
-          getArgName(function, i) == getArgName(micro, number))
+      if (getArgRole(function, i) == getArgRole(other, number) &&
+          getArgName(function, i) == getArgName(other, number))
         return function.getArgument(i);
     const unsigned end = function.getNumArguments();
     [[maybe_unused]] LogicalResult added =
-        function.insertArgument(end, micro.getArgument(number).getType(),
-                                micro.getArgAttrDict(number), micro.getArgument(number).getLoc());
+        function.insertArgument(end, other.getArgument(number).getType(),
+                                other.getArgAttrDict(number), other.getArgument(number).getLoc());
     assert(succeeded(added) && "any function takes a further argument");
     return function.getArgument(end);
   }
 
   func::FuncOp function;
-  DenseMap<Attribute, Operation *> sums;
+  const DenseMap<Attribute, Operation *> calls;
   llvm::DenseSet<Operation *> placed;
   Operation *last = nullptr;
 };
@@ -150,28 +156,30 @@ struct AlignCollectivesPass : trainc::impl::AlignCollectivesPassBase<AlignCollec
   using AlignCollectivesPassBase::AlignCollectivesPassBase;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    auto micro = module.lookupSymbol<func::FuncOp>("micro");
-    if (!micro || !micro->hasAttr(kInStepAttr))
-      return;
-    SmallVector<Operation *> sums = sumsOf(micro);
-    const DenseMap<Operation *, unsigned> ready = findReady(micro);
-    llvm::stable_sort(sums, [&](Operation *a, Operation *b) { return ready.at(a) < ready.at(b); });
-    advance(sums);
-    for (auto function : module.getOps<func::FuncOp>()) {
-      auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
-      if (base && base.getValue() == "micro")
-        advanceLike(function, sums);
-    }
-    if (auto absent = module.lookupSymbol<func::FuncOp>("absent"))
-      Absent(absent).follow(micro);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->getAttr(kInStepAttr) == function.getNameAttr())
+        align(function);
   }
 
 private:
+  /// What ranks may run while others run `function` makes the calls of that one.
+  void align(func::FuncOp function) {
+    SmallVector<Operation *> sums = sumsOf(function);
+    const DenseMap<Operation *, unsigned> ready = findReady(function);
+    llvm::stable_sort(sums, [&](Operation *a, Operation *b) { return ready.at(a) < ready.at(b); });
+    advance(sums);
+    for (auto other : getOperation().getOps<func::FuncOp>()) {
+      if (other == function || other->getAttr(kInStepAttr) != function->getAttr(kInStepAttr))
+        continue;
+      if (other->hasAttr(kVariantOfAttr))
+        advanceLike(other, sums);
+      else
+        Absent(other).follow(function);
+    }
+  }
+
   static void advanceLike(func::FuncOp function, ArrayRef<Operation *> order) {
-    DenseMap<Attribute, Operation *> own;
-    for (Operation *op : sumsOf(function))
-      own[op->getAttr(kBucketAttr)] = op;
+    const DenseMap<Attribute, Operation *> own = byNumber(function);
     SmallVector<Operation *> sums;
     for (Operation *op : order)
       if (Operation *same = own.lookup(op->getAttr(kBucketAttr)))

@@ -50,7 +50,6 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   buildSchedulePipeline(pm, options.schedule);
   PlanModuleOptions planning;
   planning.tf32 = options.precision == Precision::TF32;
-  planning.exchangesBeside = options.target->traits.exchangesBeside;
   if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
   schedule.memory =

@@ -32,7 +32,6 @@ static constexpr TargetTraits kTraits{
     .link = kLink,
     .collectives = true,
     .replicas = true,
-    .exchangesBeside = true,
 };
 
 namespace {

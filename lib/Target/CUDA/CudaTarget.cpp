@@ -35,7 +35,6 @@ static constexpr TargetTraits kTraits{
     .fusedAttention = true,
     .kernelVariants = true,
     .collectives = true,
-    .exchangesBeside = true,
 };
 
 namespace {

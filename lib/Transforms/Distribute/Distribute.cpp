@@ -92,12 +92,11 @@ private:
       if (getArgRole(update, i) == "gradient")
         order.push_back(i);
     // Sums in the place of accumulators, of which none has shards.
-    const bool leavesLast = withLast && llvm::none_of(order, [&](unsigned i) {
-                              return getShard(update, i).has_value();
-                            });
+    const bool leavesLast = !eachMicro && llvm::none_of(order, [&](unsigned i) {
+      return getShard(update, i).has_value();
+    });
     // What comes last in the forward is ready first in the backward.
-    if (eachMicro || leavesLast)
-      std::reverse(order.begin(), order.end());
+    std::reverse(order.begin(), order.end());
     for (unsigned i : order) {
       BlockArgument like = update.getArgument(i);
       const std::optional<Shard> shard = getShard(update, i);
@@ -117,18 +116,18 @@ private:
       for (auto [argument, sum] : llvm::zip_equal(one.arguments, made))
         sums[argument] = sum;
       // Equal ones, of the zeros of @absent, must not become one, and each has its place there.
-      if (eachMicro || leavesLast)
-        made.front().getDefiningOp()->setAttr(
-            kBucketAttr, step.builder().getI64IntegerAttr(&one - buckets.data()));
+      made.front().getDefiningOp()->setAttr(
+          kBucketAttr, step.builder().getI64IntegerAttr(&one - buckets.data()));
       bytes += one.bytes;
     }
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (Value sum = sums.lookup(i))
         addResult(step, update, i, sum);
     func::FuncOp exchange = step.finish();
-    if (eachMicro || leavesLast)
-      exchange->setAttr(eachMicro ? kInStepAttr : kWithLastAttr,
-                        UnitAttr::get(module.getContext()));
+    if (eachMicro)
+      exchange->setAttr(kInStepAttr, step.builder().getStringAttr("micro"));
+    else if (leavesLast)
+      exchange->setAttr(kWithLastAttr, step.builder().getUnitAttr());
     remark::passed(update.getLoc(),
                    remark::RemarkOpts::name("Exchanged").category("distribute").function("update"))
         << remark::add("{0} bytes of gradients are summed up over all ranks: of {1} parameters, in "

@@ -15,11 +15,11 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     Where `@update` has shards (`train.shard`), `@exchange` returns the rank's shards of the sums (`train.reduce_scatter`),
     `@shards` those of the parameters, and `@publish` makes parameters of their shards (`train.all_gather`): `form-steps`
     puts these two around the update. With `each-micro` the gradients of each micro-batch are exchanged as soon as they
-    are there, the last ones of the model first, and only shards of them are accumulated. With `with-last` those without
-    shards are, from the accumulators, as soon as a step's last micro-batch has been added to them (`train.with_last`).
+    are there, and only shards of them are accumulated. Where there are no shards, they are exchanged as soon as a step's
+    last micro-batch has been added to the accumulators (`train.with_last`).
 
-    Gradients travel in buckets of one type and of `bucket` bytes at least, but for the last one, in the order of
-    `@update`: fewer, longer messages.
+    Gradients travel in buckets of one type and of `bucket` bytes at least, but for the last one, the last ones of the
+    model first, as the backward pass makes them: fewer, longer messages.
 
     Fails without `@update`, and where the forward pass itself changes values (running statistics), which each rank would
     do in its own way.
@@ -46,7 +46,6 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucket", "bucket", "int64_t", "33554432", "bytes of gradients that travel together">,
     Option<"eachMicro", "each-micro", "bool", "false", "gradients travel behind each micro-batch, not behind all">,
-    Option<"withLast", "with-last", "bool", "false", "gradients without shards travel with the last micro-batch">,
   ];
 }
 

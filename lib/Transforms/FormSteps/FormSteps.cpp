@@ -41,11 +41,19 @@ public:
   /// Only numbers that are known before any update: what is checked later could not undo earlier
   /// updates.
   void check(Value number, Value excuse = {}) {
-    TrainBuilder tb = step.at(number.getLoc());
-    Value bad = tb.logicalOr(tb.isNan(number), tb.isInf(number));
-    if (excuse)
+    Value bad = isBad(number);
+    if (excuse) {
+      TrainBuilder tb = step.at(number.getLoc());
       bad = tb.logicalAnd(bad, tb.logicalNot(excuse));
-    flag = tb.select(bad, tb.scalarLike(argument, 1), flag);
+    }
+    setWhere(bad);
+  }
+  /// Sets the flag where the number of one of the ranks is not finite, or one has met a bad index;
+  /// null: this one has no number.
+  void checkOnAllRanks(Value number) {
+    TrainBuilder tb = step.at(number ? number.getLoc() : argument.getLoc());
+    Value bad = number ? isBad(number) : tb.scalar(step.builder().getI1Type(), 0);
+    setWhere(buildHoldsOnAnyRank(tb, bad, /*isVerdict=*/true));
   }
   /// Whether the flag is set.
   /// Compared once for each step: the same condition in every kernel.
@@ -133,6 +141,14 @@ public:
   void finish() { step.update("state", kNonfinite, flag); }
 
 private:
+  Value isBad(Value number) {
+    TrainBuilder tb = step.at(number.getLoc());
+    return tb.logicalOr(tb.isNan(number), tb.isInf(number));
+  }
+  void setWhere(Value bad) {
+    TrainBuilder tb = step.at(bad.getLoc());
+    flag = tb.select(bad, tb.scalarLike(argument, 1), flag);
+  }
   /// x - x is 0 for those that are, else NaN.
   /// NaN for infinities and NaN alike.
   static Value isNotFinite(TrainBuilder &tb, Value x) { return tb.isNan(tb.sub(x, x)); }
@@ -186,6 +202,8 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
       formMicro(module, gradients, update);
     if (gradients && micro && (exchangesMicro || exchangesLast))
       formAbsent(module, update);
+    if (gradients && exchange)
+      formAbsentStep(module, update);
     if (update) {
       if (micro)
         formUpdate(module, update);
@@ -210,7 +228,8 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
   }
 
 private:
-  /// One batch is one step: gradients go to the updates without being stored in accumulators.
+  /// One batch is one step: gradients go to the updates without being stored in accumulators. Where
+  /// each rank has one, all have the step together: what they exchange is part of it.
   void formStep(ModuleOp module, func::FuncOp gradients, func::FuncOp update) {
     StepBuilder step(module, "step", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
@@ -224,38 +243,88 @@ private:
       step.argumentsLike(update, "hyper");
 
     SmallVector<Value> computed = inlineGradients(step, gradients, scale);
+    const size_t ofGradients = callsOf(step).size();
     llvm::StringMap<Value> byName;
     // The loss is checked before any update: it is there when the backward begins.
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) == "loss") {
         step.result(computed[i], gradients.getResultAttrDict(i));
-        guard.check(computed[i]);
+        exchange ? guard.checkOnAllRanks(computed[i]) : guard.check(computed[i]);
       } else if (getResultRole(gradients, i) == "gradient") {
         byName[getResultName(gradients, i)] = computed[i];
       }
     }
     SmallVector<Value> updated;
     IRMapping mapping;
-    if (update) {
-      // One rank sums up nothing, but where there are shards, it has them, too.
-      if (hasShards(update))
-        for (auto &[name, sum] : exchanged(step, byName))
-          byName[name] = sum;
-      mapShards(step, update, mapping);
-      for (unsigned i = 0; i < update.getNumArguments(); ++i)
-        // What @update takes as arguments are values here.
-        if (getArgRole(update, i) == "gradient")
-          mapping.map(update.getArgument(i),
-                      step.at(update.getLoc())
-                          .cast(byName.lookup(getArgName(update, i)),
-                                getElementTypeOrSelf(update.getArgumentTypes()[i])));
-      updated = inlineUpdate(step, guard, update, mapping, scale);
-    }
+    if (update)
+      updated = updateWith(step, guard, update, byName, mapping, scale);
     addForwardUpdates(step, guard, gradients, computed);
     if (update)
       addUpdates(step, guard, update, updated, mapping, scale);
     guard.finish();
-    step.finish();
+    if (exchange)
+      numberCalls(step, ofGradients);
+    markInStep(step.finish(), exchange ? "step" : "");
+  }
+
+  /// What a rank without a batch runs while others run @step: the same exchanges, of zeros, and the
+  /// same updates.
+  void formAbsentStep(ModuleOp module, func::FuncOp update) {
+    StepBuilder step(module, "absent_step", update.getLoc());
+    addUpdatedParameters(step, update);
+    step.argumentsLike(update, "state");
+    Guard guard(step, update.getLoc());
+    std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
+    step.argumentsLike(update, "hyper");
+    guard.checkOnAllRanks({});
+    llvm::StringMap<Value> zeros = makeZeros(step, update.getLoc());
+    IRMapping mapping;
+    SmallVector<Value> updated = updateWith(step, guard, update, zeros, mapping, scale);
+    addUpdates(step, guard, update, updated, mapping, scale);
+    guard.finish();
+    numberCalls(step, 0);
+    markInStep(step.finish(), "step");
+  }
+
+  /// The body of `update` for these gradients by name, or for what @exchange makes of them.
+  SmallVector<Value> updateWith(StepBuilder &step, Guard &guard, func::FuncOp update,
+                                llvm::StringMap<Value> &gradients, IRMapping &mapping,
+                                std::optional<LossScale> &scale) {
+    if (exchange)
+      for (auto &[name, sum] : exchanged(step, gradients))
+        gradients[name] = sum;
+    mapShards(step, update, mapping);
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      // What @update takes as arguments are values here.
+      if (getArgRole(update, i) == "gradient")
+        mapping.map(update.getArgument(i),
+                    step.at(update.getLoc())
+                        .cast(gradients.lookup(getArgName(update, i)),
+                              getElementTypeOrSelf(update.getArgumentTypes()[i])));
+    return inlineUpdate(step, guard, update, mapping, scale);
+  }
+
+  /// What ranks do together in the function that is being built, in the order of the program.
+  static SmallVector<Operation *> callsOf(StepBuilder &step) {
+    SmallVector<Operation *> calls;
+    for (Operation &op : *step.builder().getInsertionBlock())
+      if (op.hasTrait<CollectiveCall>())
+        calls.push_back(&op);
+    return calls;
+  }
+  /// Numbers the calls behind the first `count`, which are of the gradients' own: those that @step
+  /// and @absent_step both have.
+  static void numberCalls(StepBuilder &step, size_t count) {
+    const SmallVector<Operation *> calls = callsOf(step);
+    for (auto [i, call] : llvm::enumerate(ArrayRef(calls).drop_front(count)))
+      call->setAttr(kBucketAttr, step.builder().getI64IntegerAttr(int64_t(i)));
+  }
+
+  llvm::StringMap<Value> makeZeros(StepBuilder &step, Location loc) {
+    llvm::StringMap<Value> zeros;
+    for (BlockArgument argument : exchange.getArguments())
+      zeros[getArgName(exchange, argument.getArgNumber())] = step.at(loc).zeros(argument.getType());
+    return zeros;
   }
 
   /// By name what @exchange makes of gradients: of these, or of the accumulators, which are
@@ -366,7 +435,7 @@ private:
         step.update("gradient", name, sums.lookup(name));
       }
     guard.finish();
-    markInStep(step.finish());
+    markInStep(step.finish(), exchangesMicro || exchangesLast ? "micro" : "");
   }
 
   /// What a rank runs for a micro-batch that others have and it has not: the exchange of zeros, or
@@ -377,18 +446,14 @@ private:
     if (exchangesLast) {
       for (auto &[name, sum] : exchanged(step, {}))
         step.update("gradient", name, sum);
-      return markInStep(step.finish());
+      return markInStep(step.finish(), "micro");
     }
-    llvm::StringMap<Value> zeros;
-    for (BlockArgument argument : exchange.getArguments())
-      zeros[getArgName(exchange, argument.getArgNumber())] =
-          step.at(update.getLoc()).zeros(argument.getType());
-    for (auto &[name, sum] : exchanged(step, zeros)) {
+    for (auto &[name, sum] : exchanged(step, makeZeros(step, update.getLoc()))) {
       TrainBuilder tb = step.at(update.getLoc());
       Value old = step.argument("gradient", name, sum.getType(), update.getLoc());
       step.update("gradient", name, tb.add(old, sum));
     }
-    markInStep(step.finish());
+    markInStep(step.finish(), "micro");
   }
 
   /// The accumulators of `update`.
@@ -404,9 +469,17 @@ private:
              return getArgName(exchange, argument.getArgNumber()) == name;
            });
   }
-  void markInStep(func::FuncOp function) const {
-    if (exchangesMicro || exchangesLast)
-      function->setAttr(kInStepAttr, UnitAttr::get(function.getContext()));
+  /// `with`: the function that others may run at the same time; "": none.
+  static void markInStep(func::FuncOp function, StringRef with) {
+    if (!with.empty())
+      function->setAttr(kInStepAttr, StringAttr::get(function.getContext(), with));
+  }
+  /// Whole ones, where the update is of shards of them.
+  void addUpdatedParameters(StepBuilder &step, func::FuncOp update) {
+    for (func::FuncOp function : {shards, update})
+      for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+        if (getArgRole(function, i) == "parameter" && !(shards && getShard(function, i)))
+          step.argumentLike(function, i);
   }
 
   /// What the forward pass itself changes (running statistics), guarded by the flag.
@@ -431,11 +504,7 @@ private:
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
     StepBuilder step(module, name, update.getLoc());
-    // Whole ones, where the update is of shards of them.
-    for (func::FuncOp function : {shards, update})
-      for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
-        if (getArgRole(function, i) == "parameter" && !(shards && getShard(function, i)))
-          step.argumentLike(function, i);
+    addUpdatedParameters(step, update);
     const bool exchanges = exchange && !exchangesMicro && !exchangesLast;
     if (exchanges)
       step.argumentsLike(exchange, "gradient");

@@ -27,11 +27,13 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
 
-    `@exchange`, where `distribute` has made it, stands in `@update` between the accumulated gradients and what is done
-    with them, or in `@micro` in front of the accumulators (`train.in_step`); then `@absent` exchanges zeros, for a rank that
+    `@exchange`, where `distribute` has made it, stands in `@step` between the gradients and what is done with them; whether
+    the loss of any rank is not finite is exchanged in front of it (`train.verdict`), and `@absent_step` has the same
+    exchanges, of zeros, and the same updates, for a rank without a batch. Of several micro-batches it stands in `@update`,
+    or in `@micro` in front of the accumulators (`train.in_step`); then `@absent` exchanges zeros, for a rank that
     has no such micro-batch. Or it stands in `@micro` behind the accumulators (`train.with_last`): the runtime leaves it out of all
-    micro-batches but a step's last one, and a rank without any exchanges them in `@absent`. `@shards` and `@publish` stand around the update. `@step` is for one rank: it has an exchange
-    where there are shards.
+    micro-batches but a step's last one, and a rank without any exchanges them in `@absent`. `@shards` and `@publish` stand
+    around the update.
 
     Outputs of `@update`, the norm of the gradients, are those of `@step` and `@update`: of gradients that are no
     longer scaled, and summed up over all micro-batches.

@@ -55,14 +55,11 @@ void LossScale::check(Value gradient) {
   overflow = overflow ? tb.logicalOr(overflow, any) : any;
 }
 
-/// A count of ranks is exact, and above 0 wherever one of them has an overflow.
 void LossScale::checkRanks() {
   if (!overflow)
     return;
   TrainBuilder tb = step.at(loc);
-  Value mine = tb.cast(overflow, tb.b().getF32Type());
-  Value ranks = buildAllReduce(tb.b(), loc, {mine}).front();
-  overflow = tb.compare("gt", ranks, tb.scalarLike(ranks, 0));
+  overflow = buildHoldsOnAnyRank(tb, overflow);
 }
 
 /// Bias corrections count updates that were made: skipped steps made none.

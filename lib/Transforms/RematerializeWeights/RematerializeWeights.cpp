@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Collectives/Shards.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
@@ -80,9 +81,10 @@ private:
       if (updates && updates.getValue() == "parameter")
         changedNames.insert(getResultName(function, i));
     }
-    // Random numbers and state would differ between copies.
+    // Random numbers and state would differ between copies; and what other functions find by its
+    // number is made once.
     for (Operation &op : function.getBody().front().without_terminator())
-      if (isMemoryEffectFree(&op) &&
+      if (isMemoryEffectFree(&op) && !op.hasAttr(kBucketAttr) &&
           llvm::all_of(op.getOperands(), [&](Value operand) { return isFrozen(operand); }))
         made.insert(&op);
   }

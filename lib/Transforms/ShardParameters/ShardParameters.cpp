@@ -72,7 +72,7 @@ private:
     function.setFunctionType(builder.getFunctionType(function.getBody().front().getArgumentTypes(),
                                                      function.getFunctionType().getResults()));
     if (function.getName() == "eval")
-      function->setAttr(kInStepAttr, builder.getUnitAttr());
+      function->setAttr(kInStepAttr, function.getNameAttr());
     remark::passed(
         function.getLoc(),
         remark::RemarkOpts::name("Sharded").category("distribute").function(function.getName()))

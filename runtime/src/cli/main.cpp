@@ -154,8 +154,8 @@ void Run::openData() {
 /// may have set.
 void Run::planBatches() {
   if (training) {
-    const MicroBatches micro = options.dumpGradients.empty() ? MicroBatches(options.microBatches())
-                                                             : 2; // with accumulators
+    const MicroBatches micro =
+        options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
     chooseBatch(package, session->get(), *data, micro);
     order = makeBatchOrder(options, package, *data, trainrt_session_seed(session->get()));
     int64_t rows = 0, length = 0;

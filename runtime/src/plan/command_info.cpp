@@ -12,6 +12,29 @@ std::string commandName(const Program &program, const ExecutionPlan &plan, size_
                     [&](const auto &op, const StepView &step) { return op.name(program, step); });
 }
 
+/// Of what is added up, in words: a gradient in the arena by the update that reads it beside its
+/// parameter.
+static std::string exchangedName(const Program &program, const Function &function,
+                                 const Command &command, size_t operand) {
+  const auto *collective = std::get_if<Collective>(&command.op);
+  uint32_t own = command.operands[operand].buffer;
+  if (collective && collective->kind == Collective::Kind::ReduceScatter)
+    own = command.operands[operand + command.operands.size() / 2].buffer;
+  for (const Command &user : function.commands) {
+    const auto *launch = std::get_if<Launch>(&user.op);
+    if (!launch || function.buffers[own].space != Space::Arena)
+      continue;
+    const size_t args = user.operands.size() / launch->numMembers();
+    for (size_t i = 0; i < user.operands.size(); ++i)
+      if (user.operands[i].buffer == own && user.operands[i].isRead())
+        for (size_t other = i / args * args; other < (i / args + 1) * args; ++other)
+          if (const Operand &beside = user.operands[other];
+              beside.isPresent() && function.buffers[beside.buffer].space == Space::Parameter)
+            return "the gradient of " + bufferName(program, function.buffers[beside.buffer]);
+  }
+  return bufferName(program, function.buffers[command.operands[operand].buffer]);
+}
+
 std::string exchangeText(const Program &program, const Function &function, const Command &command) {
   constexpr size_t most = 3;
   const size_t count = command.operands.size();
@@ -20,7 +43,7 @@ std::string exchangeText(const Program &program, const Function &function, const
     text += (i == 0           ? ""
              : i + 1 == count ? " and "
                               : ", ") +
-            bufferName(program, function.buffers[command.operands[i].buffer]);
+            exchangedName(program, function, command, i);
   return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
 }
 

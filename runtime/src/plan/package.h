@@ -61,6 +61,8 @@ public:
   int32_t batchSymbol() const { return batch; }
 
   const Function *step() const { return code.function("step"); }
+  /// For a step that only other ranks have a batch for; null where ranks make none in one function.
+  const Function *absentStep() const { return code.function("absent_step"); }
   const Function *micro() const { return code.function("micro"); }
   /// For a micro-batch that only other ranks have; null where micro-batches exchange nothing.
   const Function *absent() const { return code.function("absent"); }

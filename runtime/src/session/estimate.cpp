@@ -43,8 +43,10 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
   } else if (!package.manifest().training) {
     return fail(Code::Unsupported,
                 "the package is for inference only; compile it without --inference");
-  } else if (microBatches == 1 && world == 1 && package.step()) {
+  } else if (microBatches == 1 && package.step() && (world == 1 || package.absentStep())) {
     functions = {package.step()};
+    if (world > 1)
+      functions.push_back(package.absentStep());
   } else if (!package.micro() || !package.update()) {
     return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
   } else {

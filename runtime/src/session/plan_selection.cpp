@@ -35,20 +35,23 @@ bool PlanSelection::isDeclined(const Function &variant, const Verdict &verdict) 
   return true;
 }
 
-const Function *PlanSelection::select(BoundBatch &batch) {
+const Function *PlanSelection::select(BoundBatch &batch, const Function *measure) {
   const Program &program = package->program();
   const Function &base = *batch.function;
+  const Function &costs =
+      measure && measure->variants.size() == base.variants.size() ? *measure : base;
   const Function *best = &base;
   // Of functions that have variants at all.
   used.batches += !base.variants.empty();
   // It has to pay for the other plans that it needs.
   constexpr double worth = 0.95;
   // Costs in operations; without a formula the first variant that may run does.
-  double bestCost = base.flops.empty() ? 0 : worth * costOf(program, base, batch.symbols);
+  double bestCost = costs.flops.empty() ? 0 : worth * costOf(program, costs, batch.symbols);
   for (size_t i = 0; variants && i < base.variants.size(); ++i) {
-    const Function &variant = program.functions[base.variants[i]];
-    const bool compares = !base.flops.empty() && !variant.flops.empty();
-    const double cost = compares ? costOf(program, variant, batch.symbols) : 0;
+    const Function &variant = program.functions[base.variants[i]],
+                   &costly = program.functions[costs.variants[i]];
+    const bool compares = !costs.flops.empty() && !costly.flops.empty();
+    const double cost = compares ? costOf(program, costly, batch.symbols) : 0;
     if (compares && cost > bestCost)
       continue;
     assert(i < batch.facts.verdicts.size() && "each variant was judged");

@@ -39,8 +39,9 @@ public:
       steps.setCapacity(32), evaluations.setCapacity(16);
   }
 
-  /// Which function computes the batch, whose counts become those of the plan.
-  const Function *select(BoundBatch &batch);
+  /// Which function computes the batch, whose counts become those of the plan. `measure`: a
+  /// function with the same variants, by whose costs they are compared; null: the batch's own.
+  const Function *select(BoundBatch &batch, const Function *measure = nullptr);
   /// A plan with these symbols, made where there is none.
   Status get(const Function &function, const std::vector<int64_t> &symbols,
              const ExecutionPlan *&plan);

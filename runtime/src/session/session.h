@@ -26,6 +26,8 @@
 
 namespace trainrt {
 
+struct RankOutcome;
+
 class Session {
 public:
   static Status create(std::shared_ptr<const Package> package, const SessionOptions &options,
@@ -211,8 +213,12 @@ private:
   Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result);
   std::string describeStep(const StepOptions &options) const;
-  Status prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
+  /// `atOnce`: for a step that is one function.
+  Status prepareTogether(const std::vector<Batch> &batches, const StepOptions &options, bool atOnce,
                          std::vector<double> &weights, double &lr);
+  /// A step of one micro-batch of each rank, or none of some. Sets what all of them have to tell.
+  Status stepAtOnce(const StepOptions &options, StepResult &result);
+  static void mergeOutcomes(const std::vector<RankOutcome> &all, StepResult &result);
   /// Says which step it was that a rank was lost in.
   Status atStep(Status status) const;
   /// Whether a micro-batch has collectives: each rank then runs as many.
@@ -279,7 +285,8 @@ private:
     /// The most that a rank computes.
     int64_t rounds = 0;
   } share{0, 0};
-  BoundBatch weighed; ///< of the last micro-batch whose loss's denominator was computed
+  bool stepsAtOnce = false; ///< no rank has more than one
+  BoundBatch weighed;       ///< of the last micro-batch whose loss's denominator was computed
   /// The functions that `bound` gets: those that it was bound to, or variants of them.
   std::vector<const Function *> selected;
   PlanSelection plans;

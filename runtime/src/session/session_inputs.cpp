@@ -50,8 +50,10 @@ Status Session::prepareAll(const Function &function, const std::vector<Batch> &b
     TRAINRT_TRY(usable());
   TRAINRT_TRY(binder.bindAll(function, batches, options, bound));
   selected.clear();
+  // Ranks take the variants that one process takes for micro-batches: they may differ in bits.
+  const Function *measure = where.world > 1 ? source->micro() : nullptr;
   for (BoundBatch &batch : bound)
-    selected.push_back(plans.select(batch));
+    selected.push_back(plans.select(batch, measure));
   // All memory is there before anything changes.
   const ExecutionPlan *plan;
   for (size_t i = 0; i < bound.size(); ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A step of several ranks. They meet three times: before anything is changed, behind their
-// gradients, and in the update, which begins with the exchange of these. Between two meetings no
-// rank may leave without the others' knowing of it.
+// A step of several ranks. Where each has a batch, or none, it is one function, before and behind
+// which they meet. Else they meet before anything is changed, behind their gradients, and in the
+// update. Between two meetings no rank may leave without the others' knowing of it.
 
 #include "format/hash.h"
 #include "session/ranks/agreement.h"
@@ -50,21 +50,22 @@ void Session::tellWait(double seconds) const {
 }
 
 Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
-                                std::vector<double> &weights, double &lr) {
+                                bool atOnce, std::vector<double> &weights, double &lr) {
   TRAINRT_TRY(checkFactors(batches.size(), options));
   BindOptions binding;
   binding.checked = options.checked;
-  TRAINRT_TRY(prepareAll(*source->micro(), batches, binding));
-  if (density)
-    TRAINRT_TRY(measureDensity(*source, bound, steps + 1, density));
+  TRAINRT_TRY(prepareAll(atOnce ? *source->step() : *source->micro(), batches, binding));
   const ExecutionPlan *plan;
-  TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
-  if (source->absent())
-    TRAINRT_TRY(prepare(*source->absent(), noSymbols, plan));
+  for (const Function *function :
+       {atOnce ? source->absentStep() : source->absent(), atOnce ? nullptr : source->update()})
+    if (function)
+      TRAINRT_TRY(prepare(*function, noSymbols, plan));
   TRAINRT_TRY(initializeState());
+  weights.clear();
   TRAINRT_TRY(measureWeights(batches, options, weights));
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, lr));
-  TRAINRT_TRY(values.save(*source->micro()));
+  if (!atOnce)
+    TRAINRT_TRY(values.save(*source->micro()));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
   return {};
@@ -74,17 +75,29 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
                       StepResult &result) {
   RankProposal mine;
   StepNotes notes = std::exchange(ranks->notes, {});
-  mine.status = notes.refusal;
-  if (mine.status.ok())
-    mine.status =
-        attempt([&] { return prepareTogether(batches, options, mine.weights, result.lr); });
   mine.count = notes.count;
   mine.settings = describeStep(options);
   mine.microBatches = int64_t(batches.size());
   mine.hasFactors = options.weights != nullptr;
   mine.isLast = options.last;
   std::vector<RankProposal> all;
-  TRAINRT_TRY(exchangeProposals(*ranks, mine, all));
+  auto propose = [&](bool atOnce) {
+    mine.status = notes.refusal;
+    if (mine.status.ok())
+      mine.status = attempt(
+          [&] { return prepareTogether(batches, options, atOnce, mine.weights, result.lr); });
+    if (mine.status.ok() && density && all.empty())
+      mine.status = measureDensity(*source, bound, steps + 1, density);
+    return exchangeProposals(*ranks, mine, all);
+  };
+  auto isOne = [](const RankProposal &rank) { return rank.microBatches <= 1; };
+  const bool mayBeAtOnce = source->absentStep() && source->step();
+  TRAINRT_TRY(propose(mayBeAtOnce && isOne(mine)));
+  const auto ones = std::count_if(all.begin(), all.end(), isOne);
+  stepsAtOnce = mayBeAtOnce && size_t(ones) == all.size();
+  // Some have prepared another function than the others.
+  if (mayBeAtOnce && !stepsAtOnce && ones)
+    TRAINRT_TRY(propose(false));
   share = {0, 0, 0};
   ranks->notes.total = 0;
   std::vector<double> weights;
@@ -161,6 +174,13 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   const auto began = std::chrono::steady_clock::now();
   TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
   tellWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  mergeOutcomes(all, result);
+  finishLoss(options, result);
+  return {};
+}
+
+/// Losses add up in the order of ranks.
+void Session::mergeOutcomes(const std::vector<RankOutcome> &all, StepResult &result) {
   result.loss = 0;
   result.numbers.clear();
   for (const RankOutcome &one : all) {
@@ -171,7 +191,53 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
       if (std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
         result.numbers.push_back(name);
   }
+}
+
+/// Whatever happens on a rank alone (bad data, a loss that is not finite) is part of the verdict
+/// that all of them come to on their devices, in front of every update.
+Status Session::stepAtOnce(const StepOptions &options, StepResult &result) {
+  const bool hasBatch = !bound.empty() && (options.weights || factors.empty() || factors[0] != 0);
+  const double factor = options.weights   ? hasBatch ? options.weights[0] : 0
+                        : factors.empty() ? 1
+                                          : factors.front();
+  hypers.setMicroBatch(share.first,
+                       options.weights || !factors.empty() ? factor : 1 / double(share.all));
+  const Function &function = hasBatch ? *selected[0] : *source->absentStep();
+  Device::Result done;
+  RankOutcome mine;
+  mine.status = attempt(
+      [&] { return execute(function, hasBatch ? &bound[0] : nullptr, false, done, result.step); });
+  // What a rank has met in its data it has told the others, and has exchanged all that they wait
+  // for.
+  if (!mine.status.ok() && mine.status.code() != Code::BadData) {
+    broken |= began;
+    ranks->abort(mine.status); // the others may be in the middle of it
+    return mine.status;
+  }
+  mine.isLeftOut = done.nonfinite;
+  mine.nonfinite = done.nonfinite || !done.numbers.empty();
+  // Where the flag was set before them, the updates have changed nothing.
+  if (!done.nonfinite)
+    addNames(function, done.numbers, result);
+  mine.numbers = result.numbers;
+  if (hasBatch)
+    mine.losses.emplace_back(factor, done.loss);
+  std::vector<RankOutcome> all;
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = exchangeOutcomes(*ranks, mine, all);
+  tellWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  const bool isLeftOut =
+      std::any_of(all.begin(), all.end(), [](const RankOutcome &one) { return one.isLeftOut; });
+  if (!status.ok()) {
+    broken |= !isLeftOut;
+    if (isLeftOut)
+      TRAINRT_TRY(values.clearNonfinite());
+    return status;
+  }
+  result.gradNorm = done.gradNorm;
+  mergeOutcomes(all, result);
   finishLoss(options, result);
+  result.inPart = result.nonfinite && !isLeftOut;
   return {};
 }
 
@@ -182,13 +248,11 @@ Status Session::shareOutcome(StepResult &result) {
   mine.numbers = result.numbers;
   std::vector<RankOutcome> all;
   TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
-  for (const RankOutcome &one : all) {
+  const double loss = result.loss;
+  mergeOutcomes(all, result);
+  result.loss = loss;
+  for (const RankOutcome &one : all)
     result.inPart |= one.nonfinite;
-    for (const std::string &name : one.numbers)
-      if (std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
-        result.numbers.push_back(name);
-  }
-  result.nonfinite |= result.inPart;
   return {};
 }
 
@@ -240,6 +304,10 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
   result.step = steps + 1;
   result.flops = countFlops();
   phases.begin();
+  if (stepsAtOnce) {
+    TRAINRT_TRY(atStep(stepAtOnce(options, result)));
+    return decide(options.allowNonfinite, result);
+  }
   Status status = atStep(accumulateTogether(options, result));
   cancelled.store(false);
   if (!status.ok()) {

@@ -232,6 +232,14 @@ plan.function @f {
 
 plan.function @f {
   %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected a verdict to be an all_reduce of one f32}}
+  plan.collective all_reduce verdict %a elements <8> : f32
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
   // expected-error@+1 {{expected as many tensors to write as to read, got 1 together}}
   plan.collective all_gather %a elements <8> : f32
 }

@@ -10,6 +10,7 @@
 // CHECK: plan.copy %[[Y]] to %{{.*}} bytes <16*batch>
 // CHECK: plan.copy %[[Y]] to %[[H:.*]] bytes <16*batch>
 // CHECK: plan.collective all_reduce %[[P]], %[[Y]] elements <32, 4*batch> : f32
+// CHECK: plan.collective all_reduce verdict %[[P]] elements <1> : f32
 // CHECK: plan.collective reduce_scatter %[[P]], %[[Y]] elements <32, 4*batch> : f32
 // CHECK: plan.collective all_gather %[[Y]], %[[P]] elements <4*batch, 32> : f32
 // CHECK: plan.loop scanned(%[[Y]]) by(%[[S:.*]]) stacked() by() kept(%[[P]]) steps <batch> reverse
@@ -28,6 +29,7 @@ plan.function @step {
   %h = plan.buffer host : tensor<?x4xf32, #train.dims<batch, 4>>
   plan.copy %y to %h bytes <batch*16>
   plan.collective all_reduce %w, %y elements <32, 4*batch> : f32
+  plan.collective all_reduce verdict %w elements <1> : f32
   plan.collective reduce_scatter %w, %y elements <32, 4*batch> : f32
   plan.collective all_gather %y, %w elements <4*batch, 32> : f32
   %s = plan.buffer arena : tensor<4xf32>

@@ -9,7 +9,7 @@ func.func @micro(%a: tensor<4x4xf32> {train.role = "gradient", train.name = "a"}
                  %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<4x4xf32> {train.role = "update", train.updates = "gradient", train.name = "a"},
         tensor<4x4xf32> {train.role = "update", train.updates = "gradient", train.name = "b"})
-    attributes {train.in_step} {
+    attributes {train.in_step = "micro"} {
   %first = train.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %second = train.matmul %first, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %sum_a = train.add %a, %second : tensor<4x4xf32>
@@ -25,7 +25,7 @@ func.func @micro(%a: tensor<4x4xf32> {train.role = "gradient", train.name = "a"}
 func.func @absent(%a: tensor<4x4xf32> {train.role = "gradient", train.name = "a"}, %b: tensor<4x4xf32> {train.role = "gradient", train.name = "b"})
     -> (tensor<4x4xf32> {train.role = "update", train.updates = "gradient", train.name = "a"},
         tensor<4x4xf32> {train.role = "update", train.updates = "gradient", train.name = "b"})
-    attributes {train.in_step} {
+    attributes {train.in_step = "micro"} {
   %all_a = train.all_reduce %a {train.bucket = 0 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %all_b = train.all_reduce %b {train.bucket = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
   return %all_a, %all_b : tensor<4x4xf32>, tensor<4x4xf32>

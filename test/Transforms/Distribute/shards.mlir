@@ -22,8 +22,8 @@
 // CHECK: train.slice %[[BITS]] starts = <16*floordiv(world + 1, world)*rank, 0>
 
 // CHECK-LABEL: func.func @exchange
-// CHECK: train.reduce_scatter %{{.*}} units = [4096] : (tensor<64x68xf32>) -> tensor<?x256xf32
 // CHECK: train.all_reduce %{{.*}} : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: train.reduce_scatter %{{.*}} units = [4096]{{.*}} : (tensor<64x68xf32>) -> tensor<?x256xf32
 // CHECK-LABEL: func.func @shards
 // CHECK: train.pad
 // CHECK: train.slice %{{.*}} starts = <16*floordiv(world + 1, world)*rank, 0>
@@ -37,6 +37,10 @@
 // STEPS: train.reduce_scatter
 // STEPS-LABEL: func.func @micro
 // STEPS-NOT: train.reduce_scatter
+// STEPS-LABEL: func.func @absent_step
+// STEPS: train.reduce_scatter
+// STEPS: train.all_reduce %{{.*}} {train.bucket = 3 : i64} : (tensor<f32>) -> tensor<f32>
+// STEPS: train.all_gather
 // STEPS-LABEL: func.func @update
 // STEPS-SAME: tensor<64x68xf32> {train.name = "w", train.role = "gradient"}
 // STEPS: %[[G:.*]] = train.reduce_scatter
@@ -51,12 +55,12 @@
 // The last gradient first, and sums of all ranks in the accumulators.
 // MICRO-LABEL: func.func @micro
 // MICRO-SAME: %[[ACC:[a-z0-9]+]]: tensor<?x256xf32, #train.dims<16*floordiv(world + 1, world), 256>> {train.name = "w", train.role = "gradient", train.shard
-// MICRO-SAME: attributes {train.in_step}
+// MICRO-SAME: attributes {train.in_step = "micro"}
 // MICRO: train.all_reduce
 // MICRO: %[[SUM:.*]] = train.reduce_scatter
 // MICRO: train.add %[[ACC]], %[[SUM]]
 // MICRO-LABEL: func.func @absent
-// MICRO-SAME: attributes {train.in_step}
+// MICRO-SAME: attributes {train.in_step = "micro"}
 // MICRO: train.full 0.0
 // MICRO: train.all_reduce
 // MICRO: train.reduce_scatter

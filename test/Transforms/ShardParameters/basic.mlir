@@ -15,7 +15,7 @@
 // CHECK-SAME: %[[CODES:[a-z0-9]+]]: tensor<?x256xi8, {{.*}}train.shard = {of = tensor<4608xi8>, unit = 4096 : i64}
 // CHECK-SAME: tensor<4096xi32>
 // CHECK-SAME: tensor<64xf32>
-// CHECK-SAME: attributes {train.in_step}
+// CHECK-SAME: attributes {train.in_step = "eval"}
 // CHECK-DAG: train.all_gather %[[W]] units = [4096] : {{.*}} -> tensor<64x68xf32>
 // CHECK-DAG: train.all_gather %[[CODES]] units = [4096] : {{.*}} -> tensor<4608xi8>
 
@@ -24,8 +24,12 @@
 // STEPS: train.all_gather
 // STEPS-NOT: train.all_gather
 // STEPS: train.reduce_scatter
-// STEPS-LABEL: func.func @absent
+// STEPS-LABEL: func.func @absent(
 // STEPS: train.all_gather %{{.*}} {train.for_others
+// STEPS: train.reduce_scatter
+// STEPS-LABEL: func.func @absent_step(
+// STEPS: train.all_gather %{{.*}} {train.for_others
+// STEPS: train.all_reduce %{{.*}} {train.bucket = 0 : i64, train.verdict}
 // STEPS: train.reduce_scatter
 // STEPS-LABEL: func.func @update
 // STEPS-SAME: %[[P:[a-z0-9]+]]: tensor<?x256xf32, {{[^{]*}}{train.name = "w", train.role = "parameter", train.shard

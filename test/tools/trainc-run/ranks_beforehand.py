@@ -85,10 +85,10 @@ class Cases(Sharded):
             time = told[world]
             expect(abs(time["exchange_seconds"] - time["exchanges"] * 50e-6 - time["sent_bytes"] / 2e9) < 1e-12, time)
             expect(abs(time["step_seconds"] - (time["computing_seconds"] + time["exchange_seconds"] - time["hidden_seconds"])) < 1e-12, time)
-            expect(abs(time["hidden_seconds"]) < 1e-12, time)  # of one exchange behind all
+            expect(0 <= time["hidden_seconds"] <= 51e-6, time)  # at most the verdict, beside the backward pass
             expect(0 < time["scaling_efficiency"] < 1, time)
-            (waited,) = time["not_hidden"]
-            expect(waited["kind"] == "all_reduce" and waited["function"] == "micro" and len(set(waited["tensors"])) == 8, waited)
+            waited = time["not_hidden"][0]
+            expect(waited["kind"] == "all_reduce" and waited["function"] == "step" and len(set(waited["tensors"])) == 8, waited)
             ratios = {entry["world"]: entry["ratio"] for entry in time["scaling"]}
             expect(list(ratios) == [2, 4, 8] and 0 < ratios[2] < ratios[4] < ratios[8] < 8, ratios)
             expect(abs(ratios[world] - world * time["scaling_efficiency"]) < 1e-9, ratios, time)
@@ -101,7 +101,7 @@ class Cases(Sharded):
             time = json.loads(report.read_text())["time"]
             expect(time["exchanges"] > 2 and 0 < time["hidden_seconds"] < time["exchange_seconds"], how, time)
             waits = [entry["waited_seconds"] for entry in time["not_hidden"]]
-            expect(how == "data" or "reduce_scatter in micro of w0" in [f"{e['kind']} in {e['function']} of {', '.join(e['tensors'])}" for e in time["not_hidden"]], time)
+            expect(how == "data" or "reduce_scatter in step of w0" in [f"{e['kind']} in {e['function']} of {', '.join(e['tensors'])}" for e in time["not_hidden"]], time)
             expect(abs(sum(waits) - (time["exchange_seconds"] - time["hidden_seconds"])) < 1e-12 and waits == sorted(waits, reverse=True), how, time)
         # Norms of all shards are gathered at once.
         self.trainc(large.with_suffix(""), "--distribute", "zero1", "--clip-norm", "1", "--dim", "batch=512", "--dim", "world=2", f"--report={report}")
@@ -112,11 +112,11 @@ class Cases(Sharded):
         expect("; assumed is a link of 260 GB/s each way behind 50 us (" in text and re.search(r"\n  not hidden +[0-9.]+ ms  all_reduce in ", text), text)
         page = self.path(".html")
         text = subprocess.run([*told, f"--report={page}"], capture_output=True, text=True).stdout
-        expect("<td>not hidden: all_reduce in micro of fc3.bias, fc3.weight, fc2.bias and 5 more, " in page.read_text(), page)
+        expect("<td>not hidden: all_reduce in step of fc3.bias, fc3.weight, fc2.bias and 5 more, " in page.read_text(), page)
         expect("; to one rank 2 ranks: " in page.read_text(), page)
         expect("time of a step of 2 ranks, by the model of the CPU: " in text and "scaling efficiency" in text, text)
         expect("; assumed is a link of 1 GB/s each way behind 200 us (--link-rate and --link-latency say another)" in text, text)
-        expect(re.search(r"\n  not hidden +[0-9.]+ ms  all_reduce in micro of fc3.bias, fc3.weight, fc2.bias and 5 more, [0-9.]+ KiB\n", text), text)
+        expect(re.search(r"\n  not hidden +[0-9.]+ ms  all_reduce in step of fc3.bias, fc3.weight, fc2.bias and 5 more, [0-9.]+ KiB\n", text), text)
         expect(re.search(r"\n  to one rank +2 ranks: \d\.\d\dx, 4 ranks: ", text), text)
 
 

@@ -6,12 +6,14 @@
 #include "format/zip.h"
 #include "program_generated.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 
 namespace trainrt::test {
@@ -537,6 +539,52 @@ TinyOptions overlappingTiny(bool needed) {
       absent->commands.push_back(copy(0, 1));
     program.functions.push_back(std::move(absent));
   });
+}
+
+TinyOptions togetherTiny() {
+  TinyOptions options = distributedTiny();
+  options.editProgram = [edit = options.editProgram](fb::ProgramT &program) {
+    edit(program);
+    // As makeTinyProgram has them.
+    constexpr uint32_t w = 3, nonfinite = 6, lr = 8, expAvg = 9, zeros = 10, gradient = 11;
+    constexpr size_t forward = 0, loss = 1, copy = 2, product = 3, update = 4;
+    fb::FunctionT &step = **std::find_if(program.functions.begin(), program.functions.end(),
+                                         [](auto &function) { return function->name == "step"; });
+    // The flag, whose bits are those of a number above 0.
+    auto verdict = [&](uint32_t buffer) {
+      auto command = makeSum(program, buffer, 1);
+      command->op.AsCollective()->verdict = true;
+      return command;
+    };
+    auto absent = std::make_unique<fb::FunctionT>();
+    absent->name = "absent_step";
+    std::map<uint32_t, uint32_t> own;
+    for (uint32_t buffer : {w, nonfinite, lr, expAvg, zeros, gradient}) {
+      own[buffer] = uint32_t(absent->buffers.size());
+      absent->buffers.push_back(std::make_unique<fb::BufferT>(*step.buffers[buffer]));
+    }
+    absent->buffers[own[gradient]]->first = 1;
+    absent->buffers[own[gradient]]->last = 3;
+    auto like = [&](size_t number) {
+      auto command = std::make_unique<fb::CommandT>(*step.commands[number]);
+      for (fb::Operand &operand : command->operands)
+        operand = {own.at(operand.buffer()), operand.offset(), operand.access()};
+      return command;
+    };
+    absent->commands.push_back(verdict(own[nonfinite]));
+    absent->commands.push_back(like(copy));
+    absent->commands.push_back(makeSum(program, own[gradient]));
+    absent->commands.push_back(like(update));
+    // Behind the loss, and behind the product.
+    step.commands.insert(step.commands.begin() + product + 1, makeSum(program, gradient));
+    step.commands.insert(step.commands.begin() + loss + 1, verdict(nonfinite));
+    static_assert(forward < loss && loss < copy, "what is in front of a command counts");
+    step.buffers[gradient]->first += 1;
+    step.buffers[gradient]->last += 2;
+    step.buffers[gradient + 2]->last += 1; // of the prediction, which the product reads
+    program.functions.push_back(std::move(absent));
+  };
+  return options;
 }
 
 TinyBatch::TinyBatch(int64_t rows, unsigned seed) : rows(rows) {

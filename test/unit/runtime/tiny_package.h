@@ -82,6 +82,10 @@ TinyOptions distributedTiny();
 /// that need it follow; without `needed` the update alone needs it.
 TinyOptions overlappingTiny(bool needed = true);
 
+/// The same, and `step` has the exchange, behind the verdict of all ranks; `absent_step` is there
+/// for ranks without a batch.
+TinyOptions togetherTiny();
+
 /// A folder that is removed at the end of the test.
 class TemporaryFolder {
 public:

@@ -12,8 +12,6 @@ namespace trainc {
 struct PlanModuleOptions {
   /// Matmuls of f32 may round their operands to TF32.
   bool tf32 = false;
-  /// Of the target: `overlap-exchanges` orders the commands.
-  bool exchangesBeside = false;
   /// Called for each kernel of a fusion, and for each that launches are grouped in.
   std::function<void(const codegen::KernelInfo &, train::FusionOp)> onKernel;
   std::function<void(llvm::StringRef kernel, llvm::StringRef group)> onGroup;

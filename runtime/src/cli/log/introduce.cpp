@@ -56,7 +56,7 @@ trainrt_memory introduce(const Options &options, const Package &package, const S
     std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
     ErrorSlot error;
     // Gradients that are kept need memory of their own, as they do for two micro-batches.
-    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.microBatches()) : 2;
+    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.accumulate) : 2;
     if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
                                trainrt_session_threads(session.get()), &plan, error) == TRAINRT_OK)
       reporter.fact("memory plan",

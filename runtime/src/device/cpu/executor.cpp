@@ -92,9 +92,9 @@ bool Executor::runsBeside(const ExecutionPlan &plan, const Run &run) {
 
 /// The other ranks wait for these exchanges, whatever this rank's values are: it tells them of its
 /// error behind the run.
-void Executor::exchangeRest(const ExecutionPlan &plan, size_t first, const Run &run,
-                            Beside *beside) {
+void Executor::exchangeRest(const ExecutionPlan &plan, size_t first, Run &run, Beside *beside) {
   Reports ignored;
+  run.metBadIndex = true;
   for (size_t i = first; run.ranks && !ignored.failed && i < plan.steps.size(); ++i) {
     if (!std::holds_alternative<Collective>(plan.steps[i].command->op))
       continue;

@@ -35,6 +35,7 @@ public:
     std::function<bool(int64_t done, int64_t total)> stop;
     CommandObserver *observer = nullptr;
     Communicator *ranks = nullptr;
+    bool metBadIndex = false; ///< the others are told of it by a verdict (Collective)
   };
 
   /// What kernels tell beside their results.
@@ -58,7 +59,7 @@ public:
 
 private:
   class Beside;
-  void exchangeRest(const ExecutionPlan &plan, size_t first, const Run &run, Beside *beside);
+  void exchangeRest(const ExecutionPlan &plan, size_t first, Run &run, Beside *beside);
   bool runsBeside(const ExecutionPlan &plan, const Run &run);
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                Reports &reports);

@@ -198,6 +198,7 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
     return bufferAddresses[at.buffer] + DeviceAddress(at.offset);
   };
   addresses.tables = tableAddress;
+  addresses.firstError = errors;
   addresses.tableBytes = tables;
   // The slot of a command is that of its number in the function, whatever is left out here.
   for (Item &item : items) {

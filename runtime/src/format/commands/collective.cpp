@@ -15,6 +15,9 @@ Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
       (kind != Kind::AllGather && from.dtype() != fb::DType::f32 && from.dtype() != fb::DType::f64))
     return check.bad(".dtype ", int(from.dtype()), " is none that ranks add up");
   dtype = static_cast<DType>(from.dtype());
+  verdict = from.verdict();
+  if (verdict && (kind != Kind::AllReduce || dtype != DType::F32 || check.operands.size() != 1))
+    return check.bad(".verdict is of an all_reduce of one f32");
   if (!check.kernels.empty())
     return check.bad(".kernels: it runs none");
   if (check.operands.empty())
@@ -36,6 +39,8 @@ Status Collective::read(const fb::Collective &from, const CommandCheck &check) {
 
 Status Collective::checkPlaces(const PlaceCheck &check) const {
   const CollectiveView view(check.step, *this);
+  if (verdict && view.elements(0) != 1)
+    return check.bad(" is a verdict of ", view.elements(0), " elements, not of one");
   for (size_t i = 0; i < view.numTensors(); ++i) {
     TRAINRT_TRY(check.notNegative(view.elements(i)));
     TRAINRT_TRY(check.covers(i, 0, view.elements(i), sizeOf(dtype)));

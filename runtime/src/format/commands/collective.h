@@ -23,6 +23,7 @@ struct Collective {
 
   Kind kind = Kind::AllReduce;
   DType dtype = DType::F32;
+  bool verdict = false; ///< a rank that has met a bad index has 1 for it
 
   Status read(const fb::Collective &from, const CommandCheck &check);
   Status checkPlaces(const PlaceCheck &check) const;

@@ -16,7 +16,7 @@ void visit(auto &bytes, MessageOf<RankProposal> auto &message) {
 }
 
 void visit(auto &bytes, MessageOf<RankOutcome> auto &message) {
-  bytes.fields(message.status, message.nonfinite);
+  bytes.fields(message.status, message.nonfinite, message.isLeftOut);
   bytes.list(message.numbers, [&](auto &name) { bytes.fields(name); });
   bytes.list(message.losses, [&](auto &loss) { bytes.fields(loss.first, loss.second); });
 }

@@ -30,11 +30,12 @@ struct RankProposal {
   int64_t count = -1;      ///< StepNotes::count
 };
 
-/// Behind its gradients, before any update.
+/// Behind its gradients, before any update; or behind a step that is one function.
 struct RankOutcome {
   static constexpr const char *call = "has its gradients";
   Status status;
   bool nonfinite = false;
+  bool isLeftOut = false;           ///< the device has changed nothing, which is so on all ranks
   std::vector<std::string> numbers; ///< parameters whose gradients are not finite
   /// Factors and losses of the micro-batches that were computed.
   std::vector<std::pair<double, double>> losses;

@@ -560,6 +560,14 @@ static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threa
                        args.ranges[row].elements, thread, all);
 }
 
+static void judge(const uint64_t *parameters, unsigned, unsigned threads) {
+  VerdictArguments args;
+  std::memcpy(&args, parameters, sizeof args);
+  for (int64_t thread = threads; thread-- > 0;)
+    device::judge(reinterpret_cast<const int64_t *>(args.slots), args.count,
+                  reinterpret_cast<float *>(args.verdict), thread, threads);
+}
+
 /// Stands for the module of exchanges between ranks, whose parameter is a structure, too.
 static int peerSums;
 /// Few threads do the work of many.
@@ -607,7 +615,10 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   std::lock_guard lock(driverMutex);
   if (module == reinterpret_cast<CUmodule>(&rankSums)) {
     auto *run = std::strstr(name, "f64") ? &addRanks<double> : &addRanks<float>;
-    kernels.push_back({run, name, 1, rankSumsWords});
+    if (std::strstr(name, "verdict"))
+      kernels.push_back({&judge, name, 1, sizeof(VerdictArguments) / 8});
+    else
+      kernels.push_back({run, name, 1, rankSumsWords});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }

@@ -24,7 +24,7 @@ struct Options {
   fb::Access access = fb::Access::update;
   int64_t elements = 6;
   size_t tensors = 2, sizes = 2;
-  bool kernel = false;
+  bool kernel = false, verdict = false;
 };
 
 /// A program of one function that adds up two buffers of six floats.
@@ -41,8 +41,8 @@ std::vector<unsigned char> makeProgram(const Options &options) {
     operands.push_back(
         {i, 1, options.isShard ? (i ? fb::Access::write : fb::Access::read) : options.access});
   const std::vector<uint32_t> sizes(options.sizes, 2), kernels(options.kernel, 0);
-  auto body =
-      fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(options.kind), options.dtype);
+  auto body = fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(options.kind),
+                                   options.dtype, options.verdict);
   auto operandVector = builder.CreateVectorOfStructs(operands);
   auto sizeVector = builder.CreateVector(sizes), kernelVector = builder.CreateVector(kernels);
   auto command = fb::CreateCommand(builder, fb::Op::Collective, body.Union(), operandVector,
@@ -254,6 +254,9 @@ TEST(CollectiveCommand, RefusesWhatIsWrong) {
   };
   expect({.dtype = fb::DType::bf16}, ".dtype 3 is none that ranks add up");
   expect({.kind = 3}, ".kind 3 is unknown");
+  expect({.verdict = true}, ".verdict is of an all_reduce of one f32");
+  expect({.tensors = 1, .sizes = 1, .verdict = true},
+         "command 0 is a verdict of 6 elements, not of one");
   expect({.kind = 1}, ".operands[0] is not read");
   expect({.kind = 2, .access = fb::Access::read}, ".operands[1] is not written");
   expect({.kind = 2, .tensors = 1, .sizes = 1}, ".operands: 1 are no pairs");

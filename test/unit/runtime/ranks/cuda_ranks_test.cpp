@@ -173,6 +173,61 @@ TEST_F(CudaRanks, ExchangeInTheLastMicroBatch) {
   EXPECT_GE(fake->launches, launches + steps);
 }
 
+TEST_F(CudaRanks, MakeStepsThatAreOneFunction) {
+  open(togetherTiny());
+  for (int world : {2, 3}) {
+    expectStepsOfOne(world);
+    // Some have no batch.
+    const Bytes expected = alone(firstBatches(1), 2);
+    for (const Rank &rank : run(world, [this](Session &session, int rank) {
+           StepResult result;
+           for (int step = 0; step < 2; ++step)
+             TRAINRT_TRY(session.step(firstBatches(rank == 0), {}, result));
+           EXPECT_EQ(session.memory().gradients, 0);
+           return Status();
+         })) {
+      ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+      EXPECT_EQ(rank.values, expected);
+    }
+  }
+}
+
+TEST_F(CudaRanks, NameTheGradientsOfAStep) {
+  open(togetherTiny());
+  nccl->stuckGroup = 6; // one to connect; of a step two for the verdict, and two for the gradient
+  expectLost(run(2, stepping(3)), "step 2: exchange of ");
+  nccl->stuckGroup = 4;
+  expectLost(run(2, stepping(3)), "step 1: exchange of the gradient of parameter 'w': the others "
+                                  "have not come within 1 s");
+}
+
+TEST_F(CudaRanks, ComeToOneVerdict) {
+  TinyOptions unchecked = togetherTiny();
+  unchecked.valueRule = false; // only the kernel meets bad indices
+  open(unchecked);
+  const Bytes expected = alone(firstBatches(2), 2);
+  TinyBatch wrong(4, 2);
+  wrong.id[1] = 9;
+  SessionOptions options;
+  for (bool synchronous : {false, true}) {
+    options.synchronous = synchronous;
+    auto body = [&](Session &session, int rank) {
+      const Bytes before = valuesOf(session);
+      StepResult result;
+      const Status status = session.step({(rank ? wrong : batches[0]).batch()}, {}, result);
+      EXPECT_EQ(status.code(), Code::BadData);
+      EXPECT_EQ(status.message(), "rank 1: node '/model/Gather': index 9 at position 1 of its "
+                                  "indices is out of range");
+      EXPECT_EQ(valuesOf(session), before);
+      return stepping(2)(session, rank);
+    };
+    for (const Rank &rank : run(2, body, false, options)) {
+      ASSERT_TRUE(rank.status.ok()) << rank.status.message();
+      EXPECT_EQ(rank.values, expected);
+    }
+  }
+}
+
 TEST_F(CudaRanks, EndWhereAnExchangeBesideOthersIsStuck) {
   open(overlappingTiny());
   nccl->stuckGroup = 4;

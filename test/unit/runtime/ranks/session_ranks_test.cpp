@@ -85,6 +85,92 @@ TEST(SessionRanks, MakeTheStepsOfOne) {
     }
 }
 
+TEST(SessionRanks, MakeStepsThatAreOneFunction) {
+  const TinyBatch batches[4] = {TinyBatch(6), TinyBatch(3, 2), TinyBatch(5, 3), TinyBatch(4, 4)};
+  for (AccumulateBy by : {AccumulateBy::Mean, AccumulateBy::Rows}) {
+    Tiny one(togetherTiny()), ranks(togetherTiny());
+    ASSERT_TRUE(one.alone().ok());
+    ASSERT_TRUE(ranks.emulate(3).ok());
+    StepOptions options;
+    options.accumulateBy = by;
+    // Some ranks have no batch, or one has two.
+    for (size_t count : {3, 1, 2, 3, 4, 2}) {
+      std::vector<Batch> all;
+      for (size_t i = 0; i < count; ++i)
+        all.push_back(batches[i].batch());
+      StepResult expected, found;
+      const Status status = ranks.step(all, options, found);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(one.step(all, options, expected).ok());
+      EXPECT_EQ(found.loss, expected.loss);
+      EXPECT_EQ(ranks.values(), one.values()) << count << " batches";
+      // What a step of several needs comes with it.
+      if (one.first->stepCount() < 5)
+        EXPECT_EQ(ranks.first->memory().gradients, 0);
+    }
+    EXPECT_GT(ranks.first->memory().gradients, 0);
+  }
+}
+
+TEST(SessionRanks, HoldNoGradientsForOneFunction) {
+  Tiny ranks(togetherTiny());
+  ranks.settings.threads = 3; // one each
+  ASSERT_TRUE(ranks.emulate(3).ok());
+  const TinyBatch batch(4);
+  StepResult result;
+  ASSERT_TRUE(ranks.step({batch.batch(), batch.batch(), batch.batch()}, {}, result).ok());
+  ASSERT_TRUE(ranks.step({batch.batch()}, {}, result).ok());
+  MemoryUse told, several;
+  ASSERT_TRUE(estimateMemory(*ranks.package, {4}, 1, 1, told, false, 3).ok());
+  const MemoryUse held = ranks.first->memory();
+  EXPECT_EQ(told.scratch, held.scratch);
+  EXPECT_EQ(told.arena, held.arena);
+  EXPECT_EQ(told.gradients, 0);
+  EXPECT_EQ(told.gradients, held.gradients);
+  ASSERT_TRUE(estimateMemory(*ranks.package, {4}, 2, 1, several, false, 3).ok());
+  EXPECT_GT(several.gradients, 0);
+}
+
+TEST(SessionRanks, ComeToOneVerdict) {
+  TinyOptions unchecked = togetherTiny();
+  unchecked.valueRule = false; // only the kernel meets bad indices
+  Tiny ranks(unchecked);
+  ASSERT_TRUE(ranks.emulate(3).ok());
+  const TinyBatch good(4);
+  TinyBatch bad(4, 2);
+  const std::vector<unsigned char> before = ranks.values();
+  StepResult result;
+  bad.id[1] = 99;
+  Status status = ranks.step({good.batch(), bad.batch(), good.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_EQ(status.message(),
+            "rank 1: node '/model/Gather': index 99 at position 1 of its indices is out of range");
+  EXPECT_EQ(ranks.values(), before);
+  // Also where a rank has no batch, and where none is good.
+  status = ranks.step({good.batch(), bad.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_EQ(ranks.values(), before);
+  bad.id[1] = 1;
+  bad.x[0] = NAN;
+  status = ranks.step({good.batch(), bad.batch()}, {}, result);
+  EXPECT_EQ(status.message(), "step 1: the loss is not finite; parameters and state are those "
+                              "before the step");
+  EXPECT_EQ(ranks.values(), before);
+  StepOptions options;
+  options.allowNonfinite = true;
+  ASSERT_TRUE(ranks.step({good.batch(), bad.batch()}, options, result).ok());
+  EXPECT_TRUE(result.nonfinite && !result.inPart);
+  EXPECT_EQ(ranks.values(), before);
+  ASSERT_TRUE(ranks.step({good.batch(), good.batch()}, {}, result).ok());
+  EXPECT_EQ(result.step, 2);
+  EXPECT_NE(ranks.values(), before);
+  // Nobody is left who could say that nothing was changed.
+  bad.id[1] = 99;
+  status = ranks.step({bad.batch(), bad.batch(), bad.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_EQ(ranks.step({good.batch()}, {}, result).code(), Code::InvalidArgument);
+}
+
 TEST(SessionRanks, HoldWhatIsEstimated) {
   for (int world : {1, 2, 5}) {
     Tiny ranks;

@@ -2,6 +2,7 @@
 // What ranks on GPUs do together; one alone has its sums already.
 
 #include "device/cuda/commands/collective.h"
+#include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
 
@@ -16,8 +17,12 @@ Status CollectiveCommand::start() {
   return done.create(context, CU_EVENT_DISABLE_TIMING);
 }
 
+static_assert(sizeof(ErrorSlot) == 8 * VerdictArguments::wordsOfSlot, "the kernel goes over them");
+
 void CollectiveCommand::resolve(const Addresses &addresses) {
   tensors.clear();
+  slots = {addresses.firstError,
+           int64_t(addresses.error - addresses.firstError) / int64_t(sizeof(ErrorSlot))};
   auto at = [&](size_t tensor) { return addresses.of(step.places[tensor]); };
   for (size_t i = 0; step.op.isInPlace() && i < step.numTensors(); ++i)
     tensors.push_back(exchange.inPlace(step.op.dtype, at(i), step.elements(i)));
@@ -30,6 +35,8 @@ void CollectiveCommand::resolve(const Addresses &addresses) {
 Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   const Driver &driver = context.driver();
   TRAINRT_TRY(driver.check(driver.cuEventRecord(begun.get(), stream), "cannot record an event"));
+  if (step.op.verdict)
+    TRAINRT_TRY(exchange.judge(slots.first, slots.second, tensors[0].whole, stream));
   return exchange.run(step.op.kind, step.op.dtype, tensors, done, stream);
 }
 

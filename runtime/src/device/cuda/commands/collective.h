@@ -28,6 +28,8 @@ private:
   const Context &context;
   RankExchange &exchange;
   std::vector<RankExchange::Tensor> tensors;
+  /// The slots of the commands before it.
+  std::pair<DeviceAddress, int64_t> slots;
   /// Around its last run.
   Event begun, done;
 };

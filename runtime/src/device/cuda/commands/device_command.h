@@ -26,8 +26,9 @@ struct ErrorSlot {
 struct Addresses {
   /// Of an operand's place; 0 of an absent one.
   std::function<DeviceAddress(const Place &)> of;
-  /// The command's error slot.
-  DeviceAddress error = 0;
+  /// The command's error slot, and the first one of its function, those of commands before it lie
+  /// between.
+  DeviceAddress error = 0, firstError = 0;
   /// What groups of launches read: where it will be on the device, and what it holds.
   DeviceAddress tables = 0;
   std::span<unsigned char> tableBytes;

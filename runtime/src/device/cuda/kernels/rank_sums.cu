@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of the sums over ranks: blocks have a range for each of the grid's rows.
+// Kernels of the sums over ranks: blocks have a range for each of the grid's rows. And one block
+// that looks at the error slots of a run.
 
 #include "device/cuda/kernels/rank_sums.h"
 
@@ -16,3 +17,10 @@
   }
 TRAINRT_RANK_SUMS(trainrt_rank_sums_f32, float)
 TRAINRT_RANK_SUMS(trainrt_rank_sums_f64, double)
+
+extern "C" __attribute__((global)) void
+trainrt_verdict(const trainrt::cuda::VerdictArguments args) {
+  trainrt::cuda::device::judge(reinterpret_cast<const int64_t *>(args.slots), args.count,
+                               reinterpret_cast<float *>(args.verdict),
+                               __nvvm_read_ptx_sreg_tid_x(), __nvvm_read_ptx_sreg_ntid_x());
+}

@@ -21,7 +21,24 @@ struct RankSumsArguments {
   } ranges[mostRanges];
 };
 
+/// The slots of commands that may have met a bad index (`ErrorSlot`), and the number that tells the
+/// other ranks of it.
+struct VerdictArguments {
+  static constexpr int wordsOfSlot = 4;
+  uint64_t slots;
+  int64_t count;
+  uint64_t verdict;
+};
+
 namespace device {
+
+/// Looks at the slots first, first + step, ...
+constexpr void judge(const int64_t *slots, int64_t count, float *verdict, int64_t first,
+                     int64_t step) {
+  for (int64_t i = first; i < count; i += step)
+    if (slots[i * VerdictArguments::wordsOfSlot])
+      *verdict = 1;
+}
 
 /// Of one range the elements first, first + step, ...
 template <typename T>

@@ -4,11 +4,13 @@
 #include "device/cuda/ranks/rank_exchange.h"
 #include "device/cuda/device.h"
 #include "device/cuda/kernels/embedded_kernels.h"
+#include "device/cuda/kernels/rank_sums.h"
 
 namespace trainrt::cuda {
 
 namespace {
 constexpr const char *sumsName = "rank_sums";
+constexpr unsigned verdictThreads = 256;
 } // namespace
 
 /// NCCL's own sums are not to be had without it.
@@ -42,7 +44,9 @@ Status RankExchange::loadSums() {
   TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
   TRAINRT_TRY(
       driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
-  return driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what);
+  TRAINRT_TRY(
+      driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what));
+  return driver.check(driver.cuModuleGetFunction(&verdicts, module, "trainrt_verdict"), what);
 }
 
 /// The most that ranks may need: through each other's memory they need nothing.
@@ -64,6 +68,15 @@ RankExchange::Tensor RankExchange::inPlace(DType dtype, DeviceAddress address,
 
 std::chrono::milliseconds RankExchange::limit() const {
   return ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
+}
+
+Status RankExchange::judge(DeviceAddress slots, int64_t count, DeviceAddress verdict,
+                           CUstream stream) const {
+  VerdictArguments arguments{slots, count, verdict};
+  void *parameters[] = {&arguments};
+  return driver.check(driver.cuLaunchKernel(verdicts, 1, 1, 1, verdictThreads, 1, 1, 0, stream,
+                                            parameters, nullptr),
+                      "cannot start the runtime's kernel for the verdict of a step");
 }
 
 Status RankExchange::record(const Event &event, CUstream stream) const {

@@ -51,6 +51,8 @@ public:
   /// Behind an error nothing more is exchanged.
   virtual Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
                      const Event &done, CUstream stream) = 0;
+  /// Lets the f32 at `verdict` be 1 where one of these error slots is taken.
+  Status judge(DeviceAddress slots, int64_t count, DeviceAddress verdict, CUstream stream) const;
   /// The rest of what was begun, if there is any: before anything reads the tensors.
   virtual Status finish(CUstream stream) = 0;
   /// Why what is enqueued will never end; OK while it may.
@@ -69,6 +71,7 @@ protected:
   const Driver &driver;
   Communicator *const ranks;
   CUfunction sums[2] = {}; ///< of f32, of f64
+  CUfunction verdicts = nullptr;
 
 private:
   CUmodule module = nullptr;
