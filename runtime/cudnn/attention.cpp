@@ -1,38 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plugin libtrainrt-cudnn.so: fused attention as graphs of cuDNN. The only translation unit
-// that includes cudnn_frontend, and the only one of the runtime that catches exceptions of a
-// library.
+// Fused attention as graphs of cuDNN.
 
-#include "device/cuda/cudnn_plugin.h"
-
-#include <cudnn_frontend.h>
+#include "plugin.h"
 
 #include <algorithm>
 #include <array>
-#include <exception>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-namespace cudnn_frontend {
-// The headers look every function of cuDNN up in this library.
-void *cudnn_dlhandle = nullptr;
-} // namespace cudnn_frontend
-
-namespace fe = cudnn_frontend;
-
-struct TrainrtCudnnPlan {
-  TrainrtCudnnAttention attention;
-  std::shared_ptr<fe::graph::Graph> graph;
-  int64_t workspaceBytes = 0;
-};
+namespace trainrt::cudnn {
 
 namespace {
-
-using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 /// The names under which a graph's tensors get their addresses.
 /// The beginnings of segments follow `Starts`, in the order of TrainrtCudnnOperands.
@@ -68,85 +45,6 @@ int64_t startsOf(Uid uid) {
   default:
     return uid - DO + 5;
   }
-}
-
-/// Older versions copy lengths from host memory while they enqueue, for sequences that are no
-/// multiple of 128: that cannot be captured.
-constexpr int64_t oldestVersion = 91600;
-
-int failed(TrainrtCudnnSink error, const std::string &message) {
-  error.write(error.to, message.data(), message.size());
-  return 1;
-}
-
-/// Runs `body`, which returns cudnn_frontend's errors; exceptions end here.
-template <typename Body> int guarded(TrainrtCudnnSink error, Body body) {
-  try {
-    fe::error_t status = body();
-    return status.is_good() ? 0 : failed(error, status.get_message());
-  } catch (const std::exception &exception) {
-    return failed(error, exception.what());
-  } catch (...) {
-    return failed(error, "an unknown exception");
-  }
-}
-
-/// cuDNN's handles: one is used by one thread at a time and belongs to a device. They live as long
-/// as the process.
-class Handles {
-public:
-  /// Gives the handle back at the end of a scope, however that ends.
-  class Lease {
-  public:
-    ~Lease() {
-      if (handle)
-        owner->give(device, handle);
-    }
-    cudnnHandle_t handle = nullptr;
-
-  private:
-    friend class Handles;
-    Handles *owner = nullptr;
-    int device = 0;
-  };
-
-  /// Of the device that is current. cuDNN is not called under the mutex.
-  fe::error_t take(Lease &lease) {
-    lease.owner = this;
-    if (fe::detail::cuda_get_device(&lease.device) != cudaSuccess)
-      return {fe::error_code_t::CUDA_API_FAILED, "there is no current CUDA device"};
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      std::vector<cudnnHandle_t> &free = handles[lease.device];
-      if (!free.empty()) {
-        lease.handle = free.back();
-        free.pop_back();
-        return {};
-      }
-    }
-    cudnnStatus_t status = fe::detail::create_handle(&lease.handle);
-    if (status != CUDNN_STATUS_SUCCESS) {
-      lease.handle = nullptr;
-      return {fe::error_code_t::HANDLE_ERROR,
-              std::string("cudnnCreate: ") + fe::detail::get_error_string(status)};
-    }
-    return {};
-  }
-
-private:
-  void give(int device, cudnnHandle_t handle) {
-    std::lock_guard<std::mutex> lock(mutex);
-    handles[device].push_back(handle);
-  }
-
-  std::mutex mutex;
-  std::map<int, std::vector<cudnnHandle_t>> handles;
-};
-
-Handles &handles() {
-  // Never destroyed: cuDNN may be gone when the destructors of this library run.
-  static Handles &all = *new Handles;
-  return all;
 }
 
 /// A description of a tensor; an axis of extent 1 gets a stride that cuDNN can read a layout from.
@@ -325,83 +223,33 @@ private:
   fe::graph::Graph &graph;
 };
 
-int open(void *cudnn, const char *cudart, int64_t *version, TrainrtCudnnSink error) {
-  return guarded(error, [&]() -> fe::error_t {
-    fe::cudnn_dlhandle = cudnn;
-    // How cudnn_frontend is told which libcudart to load; a person's own setting stays.
-    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", cudart, 0);
-    *version = int64_t(fe::detail::get_backend_version());
-    if (*version < oldestVersion)
-      return {fe::error_code_t::GRAPH_NOT_SUPPORTED,
-              "cuDNN " + std::to_string(*version) + " is too old: 9.16 or newer is needed"};
-    return {};
-  });
-}
+} // namespace
 
-/// A plan whose graph `prepare` has made ready for a handle.
-/// `plan` is set where it succeeds, and is the caller's.
-template <typename Prepare>
-int makePlan(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan,
-             TrainrtCudnnSink error, Prepare prepare) {
-  auto made = std::make_unique<TrainrtCudnnPlan>();
-  int status = guarded(error, [&]() -> fe::error_t {
-    Handles::Lease lease;
-    if (fe::error_t taken = handles().take(lease); taken.is_bad())
-      return taken;
+int buildAttention(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan,
+                   TrainrtCudnnSink error) {
+  return makePlan(plan, error, [&](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
     // A copy: the graph is built from it, and runs look at it.
-    made->attention = *attention;
-    made->graph = std::make_shared<fe::graph::Graph>();
-    if (fe::error_t prepared = prepare(*made, lease.handle); prepared.is_bad())
-      return prepared;
-    return made->graph->get_workspace_size(made->workspaceBytes);
-  });
-  if (!status)
-    *plan = made.release();
-  return status;
-}
-
-int build(const TrainrtCudnnAttention *attention, TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
-  return makePlan(attention, plan, error, [](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
+    made.attention = *attention;
     Builder(made.attention, *made.graph).build();
     return made.graph->build(handle, {fe::HeurMode_t::A});
   });
 }
 
-/// The caller has checked that `store` wrote it for an equal call, with the same versions and
-/// device.
-int restore(const TrainrtCudnnAttention *attention, const void *stored, size_t size,
-            TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
-  const uint8_t *bytes = static_cast<const uint8_t *>(stored);
-  const std::vector<uint8_t> data(bytes, bytes + size);
-  return makePlan(attention, plan, error, [&](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
-    return made.graph->deserialize(handle, data, /*enforce_precompiled=*/true,
-                                   /*run_warmup=*/false);
+int restoreAttention(const TrainrtCudnnAttention *attention, const void *stored, size_t size,
+                     TrainrtCudnnPlan **plan, TrainrtCudnnSink error) {
+  return makePlan(plan, error, [&](TrainrtCudnnPlan &made, cudnnHandle_t handle) {
+    made.attention = *attention;
+    return readStored(made, handle, stored, size);
   });
 }
 
-int store(const TrainrtCudnnPlan *plan, TrainrtCudnnSink stored, TrainrtCudnnSink error) {
-  return guarded(error, [&]() -> fe::error_t {
-    std::vector<uint8_t> data;
-    if (fe::error_t written = plan->graph->serialize(data, /*serialize_structure=*/false);
-        written.is_bad())
-      return written;
-    stored.write(stored.to, data.data(), data.size());
-    return {};
-  });
-}
-
-uint64_t workspaceBytes(const TrainrtCudnnPlan *plan) { return uint64_t(plan->workspaceBytes); }
-
-int enqueue(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperands *operands,
-            void *workspace, TrainrtCudnnSink error) {
+int enqueueAttention(const TrainrtCudnnPlan *plan, void *stream,
+                     const TrainrtCudnnOperands *operands, void *workspace,
+                     TrainrtCudnnSink error) {
   return guarded(error, [&]() -> fe::error_t {
     Handles::Lease lease;
-    if (fe::error_t taken = handles().take(lease); taken.is_bad())
+    if (fe::error_t taken = takeFor(stream, lease); taken.is_bad())
       return taken;
-    cudnnStatus_t status = fe::detail::set_stream(lease.handle, static_cast<cudaStream_t>(stream));
-    if (status != CUDNN_STATUS_SUCCESS)
-      return {fe::error_code_t::HANDLE_ERROR,
-              std::string("cudnnSetStream: ") + fe::detail::get_error_string(status)};
     const TrainrtCudnnAttention &call = plan->attention;
     std::unordered_map<int64_t, void *> addresses = {{Q, operands->q},
                                                      {K, operands->k},
@@ -431,24 +279,4 @@ int enqueue(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperan
   });
 }
 
-void destroy(TrainrtCudnnPlan *plan) { delete plan; }
-
-#define TRAINRT_TEXT_(value) #value
-#define TRAINRT_TEXT(value) TRAINRT_TEXT_(value)
-constexpr TrainrtCudnnPlugin plugin = {
-    TRAINRT_CUDNN_PLUGIN_ABI,
-    "cudnn_frontend " TRAINRT_TEXT(CUDNN_FRONTEND_MAJOR_VERSION) "." TRAINRT_TEXT(CUDNN_FRONTEND_MINOR_VERSION) "." TRAINRT_TEXT(
-        CUDNN_FRONTEND_PATCH_VERSION) " with headers of " TRAINRT_TEXT(CUDNN_MAJOR) "." TRAINRT_TEXT(CUDNN_MINOR) "." TRAINRT_TEXT(CUDNN_PATCHLEVEL),
-    open,
-    build,
-    restore,
-    store,
-    workspaceBytes,
-    enqueue,
-    destroy};
-
-} // namespace
-
-extern "C" __attribute__((visibility("default"))) const TrainrtCudnnPlugin *trainrt_cudnn_plugin() {
-  return &plugin;
-}
+} // namespace trainrt::cudnn

@@ -20,7 +20,8 @@ const TargetTraits targetTraits[] = {
      .runsAhead = false,
      .vendorProducts = false,
      .hasReplicas = true,
-     .narrowAttention = false},
+     .narrowAttention = false,
+     .hasConvolutions = false},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
      .isSeparate = true,
@@ -31,7 +32,8 @@ const TargetTraits targetTraits[] = {
      .runsAhead = true,
      .vendorProducts = true,
      .hasReplicas = false,
-     .narrowAttention = true},
+     .narrowAttention = true,
+     .hasConvolutions = true},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);
 

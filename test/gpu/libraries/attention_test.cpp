@@ -4,7 +4,7 @@
 // plans.
 
 #include "device.h"
-#include "device/cuda/dnn.h"
+#include "device/cuda/dnn/dnn.h"
 #include "tests.h"
 
 #include <atomic>

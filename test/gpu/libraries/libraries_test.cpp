@@ -1,50 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// gpu-libraries-test [gemm|attention|segments|workspace] [test|time]: the runtime's use of cuBLASLt
-// and cuDNN on a device. All parts by default. Ends with "N passed, N failed".
+// gpu-libraries-test [gemm|attention|segments|workspace|convolution] [test|time]: the runtime's use
+// of cuBLASLt and cuDNN on a device. All parts by default. Ends with "N passed, N failed".
 
 #include "device.h"
 #include "tests.h"
 
 #include <cstdio>
-#include <cstring>
+#include <string>
+
+namespace {
+
+using namespace trainrt::cuda::test;
+
+struct Part {
+  const char *name;
+  void (*test)(Device &), (*time)(Device &);
+};
+constexpr Part parts[] = {
+    {"gemm", testGemm, timeGemms},
+    {"attention", testAttention, timeAttentions},
+    {"segments", testSegments, timeSegments},
+    {"workspace", testWorkspaces, nullptr},
+    {"convolution", testConvolutions, timeConvolutions},
+};
+
+} // namespace
 
 int main(int argc, char **argv) {
-  using namespace trainrt::cuda::test;
-  bool gemm = true, attention = true, segments = true, workspace = true, test = true, time = true;
+  std::string only;
+  bool test = true, time = true;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "gemm") == 0)
-      attention = segments = workspace = false;
-    else if (std::strcmp(argv[i], "attention") == 0)
-      gemm = segments = workspace = false;
-    else if (std::strcmp(argv[i], "segments") == 0)
-      gemm = attention = workspace = false;
-    else if (std::strcmp(argv[i], "workspace") == 0)
-      gemm = attention = segments = false;
-    else if (std::strcmp(argv[i], "test") == 0)
+    const std::string word = argv[i];
+    bool isPart = false;
+    for (const Part &part : parts)
+      isPart |= word == part.name;
+    if (isPart)
+      only = word;
+    else if (word == "test")
       time = false;
-    else if (std::strcmp(argv[i], "time") == 0)
+    else if (word == "time")
       test = false;
     else {
-      std::fprintf(stderr, "usage: %s [gemm|attention|segments|workspace] [test|time]\n", argv[0]);
+      std::fprintf(stderr,
+                   "usage: %s [gemm|attention|segments|workspace|convolution] [test|time]\n",
+                   argv[0]);
       return 2;
     }
   }
   Device device;
   std::printf("%s\n", device.name().c_str());
-  if (gemm && test)
-    testGemm(device);
-  if (attention && test)
-    testAttention(device);
-  if (segments && test)
-    testSegments(device);
-  if (workspace && test)
-    testWorkspaces(device);
-  if (gemm && time)
-    timeGemms(device);
-  if (attention && time)
-    timeAttentions(device);
-  if (segments && time)
-    timeSegments(device);
+  auto each = [&](bool wanted, auto function) {
+    for (const Part &part : parts)
+      if (wanted && part.*function && (only.empty() || only == part.name))
+        (part.*function)(device);
+  };
+  each(test, &Part::test);
+  each(time, &Part::time);
   std::printf("%d passed, %d failed\n", passedChecks(), failedChecks());
   return failedChecks() ? 1 : 0;
 }

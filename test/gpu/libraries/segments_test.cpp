@@ -4,7 +4,7 @@
 // the last segment, and plans that several numbers of rows share.
 
 #include "device.h"
-#include "device/cuda/dnn.h"
+#include "device/cuda/dnn/dnn.h"
 #include "device/cuda/segment_attention.h"
 #include "tests.h"
 

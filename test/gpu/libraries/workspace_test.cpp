@@ -3,7 +3,7 @@
 // of shapes, and a failure where it asks for more.
 
 #include "device.h"
-#include "device/cuda/dnn.h"
+#include "device/cuda/dnn/dnn.h"
 #include "tests.h"
 
 #include <cstdio>

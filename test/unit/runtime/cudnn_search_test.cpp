@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The newest of several installed cuDNNs is found, by what their files say of their versions.
 
-#include "device/cuda/cudnn_search.h"
+#include "device/cuda/dnn/cudnn_search.h"
 
 #include <cstdlib>
 #include <filesystem>

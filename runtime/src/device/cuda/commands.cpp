@@ -47,15 +47,40 @@ Status Libraries::segmentAttention(SegmentAttention *&library) {
 
 /// A package that was tuned nowhere needs no library for it.
 Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
-  if (std::none_of(tuning.begin(), tuning.end(),
-                   [](const auto &table) { return table.first.starts_with("matrix products, "); }))
-    return {};
-  Blas *library = nullptr;
-  TRAINRT_TRY(blas(library));
-  machine = library->machine();
-  // Tuned for another machine: nothing is adopted.
-  auto own = tuning.find(machine);
-  return own == tuning.end() ? Status() : library->choose(own->second).as(Code::BadPackage);
+  bool isAdopted = true;
+  auto adoptOf = [&](const std::string &kind, auto load, auto choose) -> Status {
+    if (std::none_of(tuning.begin(), tuning.end(),
+                     [&](const auto &table) { return table.first.starts_with(kind); }))
+      return {};
+    std::string own;
+    TRAINRT_TRY(load(own));
+    auto table = tuning.find(own);
+    if (isAdopted)
+      machine = own;
+    isAdopted &= table != tuning.end();
+    return table == tuning.end() ? Status() : choose(table->second);
+  };
+  Blas *products = nullptr;
+  TRAINRT_TRY(adoptOf(
+      "matrix products, ",
+      [&](std::string &own) {
+        TRAINRT_TRY(blas(products));
+        own = products->machine();
+        return Status();
+      },
+      [&](const Choices &choices) { return products->choose(choices).as(Code::BadPackage); }));
+  Dnn *convolutions = nullptr;
+  return adoptOf(
+      "convolutions, ",
+      [&](std::string &own) {
+        TRAINRT_TRY(dnn(convolutions));
+        own = convolutions->machine();
+        return Status();
+      },
+      [&](const Choices &choices) {
+        convolutions->choose(choices);
+        return Status();
+      });
 }
 
 /// Once a plan: afterwards only addresses change.
@@ -128,6 +153,7 @@ Status Commands::prepareLoop(size_t begin, size_t end, const InLoop &outer, Devi
 Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool) {
   auto &gemms = calls.gemms;
   auto &attentions = calls.attentions;
+  auto &convolutions = calls.convolutions;
   Blas *blas = nullptr;
   Dnn *dnn = nullptr;
   SegmentAttention *own = nullptr;
@@ -137,16 +163,20 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
     TRAINRT_TRY(libraries.blas(blas));
   if (std::ranges::any_of(attentions, [](const auto &entry) { return entry.call.segments > 0; }))
     TRAINRT_TRY(libraries.segmentAttention(own));
-  if (!std::ranges::all_of(attentions,
-                           [&](const auto &entry) { return own && own->takes(entry.call); }))
+  if (!convolutions.empty() || !std::ranges::all_of(attentions, [&](const auto &entry) {
+        return own && own->takes(entry.call);
+      }))
     TRAINRT_TRY(libraries.dnn(dnn));
-  const size_t count = gemms.size() + attentions.size();
+  const size_t count = gemms.size() + attentions.size() + convolutions.size();
   pool.parallelFor(int64_t(count), 1, [&](unsigned, int64_t begin, int64_t end) {
     // Threads of the pool have no context of their own.
     CurrentContext current = context.makeCurrent();
     for (size_t i = size_t(begin); i < size_t(end); ++i)
       if (i < gemms.size()) {
         gemms[i].status = blas->prepare(gemms[i].call, gemms[i].plan);
+      } else if (i >= gemms.size() + attentions.size()) {
+        auto &entry = convolutions[i - gemms.size() - attentions.size()];
+        entry.status = dnn->prepare(entry.call, entry.plan);
       } else {
         auto &entry = attentions[i - gemms.size()];
         entry.status = own && own->takes(entry.call) ? own->prepare(entry.call, entry.plan)
@@ -166,6 +196,7 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   };
   hand(gemms);
   hand(attentions);
+  hand(convolutions);
   for (size_t i = 0; i < items.size(); ++i) {
     if (failed[i])
       return failed[i]->within(describe(i) + ": ");

@@ -27,8 +27,9 @@ public:
   Status dnn(Dnn *&library);
   bool hasDnn() const { return loadedDnn != nullptr; }
   Status segmentAttention(SegmentAttention *&library);
-  /// Uses what was chosen for matmuls on a machine like this one. `machine` is its name, as
-  /// far as they go; empty if nothing was chosen for any.
+  /// Uses what was chosen for matmuls and convolutions on a machine like this one. `machine` is its
+  /// name: for those for which nothing was chosen on it, but on others; else for those for which
+  /// something was; empty if nothing was chosen for any.
   Status adopt(const Tuning &tuning, std::string &machine);
 
 private:

@@ -632,7 +632,9 @@ Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double 
     lasting = std::max(lasting, lastingBytes(commandsOf(*plan), *plan));
   DeviceMemory spare, space, slot;
   TRAINRT_TRY(allocate(lasting, "tuning", false, spare));
-  TRAINRT_TRY(allocate(int64_t(gemmWorkspaceLimit), "tuning", false, space));
+  TRAINRT_TRY(
+      allocate(libraries->hasDnn() ? convolutionWorkspaceLimit : int64_t(gemmWorkspaceLimit),
+               "tuning", false, space));
   TRAINRT_TRY(allocate(alignment, "tuning", true, slot));
   TRAINRT_TRY(fillWithNumbers(at(spare.data()), spare.size()));
   TRAINRT_TRY(fillWithNumbers(at(arena.data()), arena.size()));

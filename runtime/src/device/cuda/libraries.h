@@ -96,6 +96,24 @@ struct AttentionOperands {
   DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0, segments = 0;
 };
 
+/// See the table Convolution in program.fbs: the operands are row major.
+struct ConvolutionCall {
+  Convolution::Kind kind = Convolution::Kind::Forward;
+  DType dtype = DType::F32;
+  bool tf32 = false; ///< f32 only: operands may be rounded to TF32
+  int64_t batch = 0, channels = 0, filters = 0, groups = 1;
+  /// One to three axes; of those that are not there all is 0.
+  size_t axes = 0;
+  int64_t positions[3] = {}, taps[3] = {}, windows[3] = {}, strides[3] = {}, dilations[3] = {},
+          pads[3] = {};
+  bool operator==(const ConvolutionCall &) const = default;
+};
+
+/// Addresses of a ConvolutionCall's operands.
+struct ConvolutionOperands {
+  DeviceAddress input = 0, filter = 0, output = 0;
+};
+
 /// Device memory for the length of one call, undefined before and after. 256-byte aligned.
 struct Workspace {
   DeviceAddress address = 0;
@@ -130,6 +148,18 @@ public:
                          Workspace workspace) const = 0;
 };
 
+/// A convolution with everything decided.
+class ConvolutionPlan {
+public:
+  virtual ~ConvolutionPlan() = default;
+  /// What decides the algorithm, one line.
+  virtual std::string key() const = 0;
+  virtual uint64_t workspaceBytes() const = 0;
+  /// Only enqueues work on `stream`; may be captured.
+  virtual Status enqueue(StreamHandle stream, const ConvolutionOperands &operands,
+                         Workspace workspace) const = 0;
+};
+
 /// cuBLASLt.
 class Blas {
 public:
@@ -159,6 +189,21 @@ public:
   /// Several threads may call it at once (it may serialize them). The result depends on nothing but
   /// `call` and the device; equal calls may share a plan.
   virtual Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) = 0;
+  virtual Status prepare(const ConvolutionCall &call,
+                         std::shared_ptr<const ConvolutionPlan> &plan) = 0;
+
+  /// A plan, and the name of its algorithm, one line.
+  struct Algorithm {
+    std::string name;
+    std::shared_ptr<const ConvolutionPlan> plan;
+  };
+  /// Up to `count` of different algorithms, that of `prepare` first.
+  virtual Status alternatives(const ConvolutionCall &call, size_t count,
+                              std::vector<Algorithm> &found) = 0;
+  /// The kind of machine that choices are valid for: this library, this device.
+  virtual std::string machine() const = 0;
+  /// What `prepare` uses from now on: algorithms by key.
+  virtual void choose(const Choices &choices) = 0;
 };
 
 } // namespace trainrt::cuda

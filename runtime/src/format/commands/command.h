@@ -7,6 +7,7 @@
 
 #include "format/commands/attention.h"
 #include "format/commands/collective.h"
+#include "format/commands/convolution.h"
 #include "format/commands/copy.h"
 #include "format/commands/gemm.h"
 #include "format/commands/launch.h"
@@ -17,7 +18,7 @@
 namespace trainrt {
 
 /// In the order of the union `Op` of program.fbs (checked where it is read).
-using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective, Loop>;
+using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective, Loop, Convolution>;
 
 /// The typed view of a step of each kind.
 inline LaunchView viewOf(const StepView &step, const Launch &op) { return {step, op}; }
@@ -26,6 +27,7 @@ inline AttentionView viewOf(const StepView &step, const Attention &op) { return 
 inline CopyView viewOf(const StepView &step, const Copy &op) { return {step, op}; }
 inline CollectiveView viewOf(const StepView &step, const Collective &op) { return {step, op}; }
 inline LoopView viewOf(const StepView &step, const Loop &op) { return {step, op}; }
+inline ConvolutionView viewOf(const StepView &step, const Convolution &op) { return {step, op}; }
 
 struct Command {
   CommandOp op;

@@ -12,6 +12,10 @@ namespace trainrt::cuda {
 /// Most that a matmul may ask for.
 inline constexpr uint64_t gemmWorkspaceLimit = uint64_t(32) << 20;
 
+/// Most that a convolution may ask for: partial sums of its filter's gradient, and operands in the
+/// layout of the library's kernel.
+inline constexpr int64_t convolutionWorkspaceLimit = int64_t(256) << 20;
+
 /// Sizes of a fused attention; with segments, `batch` is their number, `rows` and `keys` the length
 /// of the longest.
 struct AttentionSizes {

@@ -54,6 +54,10 @@ public:
   void add(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan, size_t command) {
     add(attentions, call, plan, command);
   }
+  void add(const ConvolutionCall &call, std::shared_ptr<const ConvolutionPlan> &plan,
+           size_t command) {
+    add(convolutions, call, plan, command);
+  }
 
   template <typename Call, typename Plan> struct Uses {
     Call call;
@@ -67,6 +71,7 @@ public:
   };
   std::vector<Uses<GemmCall, GemmPlan>> gemms;
   std::vector<Uses<AttentionCall, AttentionPlan>> attentions;
+  std::vector<Uses<ConvolutionCall, ConvolutionPlan>> convolutions;
 
 private:
   template <typename List, typename Call, typename Plan>

@@ -12,7 +12,7 @@
 namespace trainrt::cuda {
 
 namespace {
-/// Asked of cuBLASLt: it knows a few dozens at most.
+/// Asked of a library: it knows a few dozens at most.
 constexpr size_t mostCandidates = 32;
 /// A graph of launches takes about so long: well beyond what starting it costs.
 constexpr double graphSeconds = 2e-3;
@@ -48,6 +48,23 @@ Subject productSubject(Blas &blas, const std::string &key, const GemmCall &call,
     return Status();
   };
   return {blas.machine(), key, count, std::move(alternatives)};
+}
+
+Subject convolutionSubject(Dnn &dnn, const std::string &key, const ConvolutionCall &call,
+                           std::vector<ConvolutionOperands> uses, Workspace workspace) {
+  const size_t count = uses.size();
+  auto alternatives = [&dnn, call, uses = std::move(uses),
+                       workspace](bool all, std::vector<Alternative> &found) {
+    std::vector<Dnn::Algorithm> algorithms;
+    TRAINRT_TRY(dnn.alternatives(call, all ? mostCandidates : 1, algorithms));
+    for (const Dnn::Algorithm &algorithm : algorithms)
+      found.push_back(
+          {algorithm.name, [plan = algorithm.plan, uses, workspace](size_t use, CUstream stream) {
+             return plan->enqueue(stream, uses[use], workspace);
+           }});
+    return Status();
+  };
+  return {dnn.machine(), key, count, std::move(alternatives)};
 }
 
 /// An alternative, and a graph of many of its launches.

@@ -29,6 +29,10 @@ struct Subject {
   std::function<Status(bool all, std::vector<Alternative> &found)> alternatives;
 };
 
+/// The algorithms of a convolution, as those of a matmul below.
+Subject convolutionSubject(Dnn &dnn, const std::string &key, const ConvolutionCall &call,
+                           std::vector<ConvolutionOperands> uses, Workspace workspace);
+
 /// The algorithms of a matmul, which has operands at some places. `blas` outlives it.
 Subject productSubject(Blas &blas, const std::string &key, const GemmCall &call,
                        std::vector<GemmOperands> uses, Workspace workspace);

@@ -40,7 +40,7 @@ const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
 int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
   int64_t most = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (!choosable(commands, i) && !withVariants(commands, i))
+    if (!choosable(commands, i) && !withVariants(commands, i) && !commands.as<DeviceConvolution>(i))
       continue;
     // One behind the other.
     int64_t sum = 0;
@@ -56,30 +56,33 @@ int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
 void TuningSubjects::add(const Commands &commands, const ExecutionPlan &plan) {
   for (size_t i = 0; i < commands.size(); ++i) {
     const ExecutionPlan::Step &step = commands.step(i);
-    if (auto *launch = withVariants(commands, i))
+    if (auto *launch = withVariants(commands, i)) {
       addLaunch(*launch, plan, step);
-    else if (auto *product = choosable(commands, i))
-      addProduct(*product, plan, step);
+    } else if (auto *product = choosable(commands, i)) {
+      GemmOperands at = product->operands;
+      addCall(*product, products, at, {&at.a, &at.b, &at.c, &at.bias, &at.aux}, plan, step);
+    } else if (auto *convolution = commands.as<DeviceConvolution>(i)) {
+      ConvolutionOperands at = convolution->operands;
+      addCall(*convolution, convolutions, at, {&at.input, &at.filter, &at.output}, plan, step);
+    }
   }
 }
 
-/// Uses of equal products are one subject: they share the choice.
-void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
-                                const ExecutionPlan::Step &step) {
-  GemmOperands operands = product.operands;
-  // In the order of the command's operands.
-  DeviceAddress *const numbered[] = {&operands.a, &operands.b, &operands.c, &operands.bias,
-                                     &operands.aux};
+/// Uses of equal calls are one subject: they share the choice.
+template <typename Command, typename List, typename Operands>
+void TuningSubjects::addCall(const Command &command, List &list, const Operands &operands,
+                             std::initializer_list<DeviceAddress *> numbered,
+                             const ExecutionPlan &plan, const ExecutionPlan::Step &step) {
   DeviceAddress spare = memory.spare;
   forEachLasting(plan, step, [&](size_t operand, const Place &place) {
-    *numbered[operand] = spare + DeviceAddress(place.offset);
+    *numbered.begin()[operand] = spare + DeviceAddress(place.offset);
     spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
   });
-  assert(product.plan && "choosable");
-  auto same = std::find_if(products.begin(), products.end(),
-                           [&](const Product &known) { return known.key == product.plan->key(); });
-  if (same == products.end())
-    same = products.insert(products.end(), Product{product.plan->key(), product.call(), {}});
+  assert(command.plan && "choosable");
+  const std::string key = command.plan->key();
+  auto same = std::ranges::find_if(list, [&](const auto &known) { return known.key == key; });
+  if (same == list.end())
+    same = list.insert(list.end(), {key, command.call(), {}});
   same->uses.push_back(operands);
 }
 
@@ -134,9 +137,15 @@ Status TuningSubjects::get(std::vector<Subject> &subjects) const {
   Blas *blas = nullptr;
   if (!products.empty())
     TRAINRT_TRY(libraries.blas(blas));
-  for (const Product &product : products)
+  for (const auto &product : products)
     subjects.push_back(
         productSubject(*blas, product.key, product.call, product.uses, memory.workspace));
+  Dnn *dnn = nullptr;
+  if (!convolutions.empty())
+    TRAINRT_TRY(libraries.dnn(dnn));
+  for (const auto &convolution : convolutions)
+    subjects.push_back(convolutionSubject(*dnn, convolution.key, convolution.call, convolution.uses,
+                                          memory.workspace));
   for (const Launches &entry : launches)
     subjects.push_back(subjectOf(entry));
   return {};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What there is to choose in the commands of a plan: the algorithms of matmuls, and kernels
-// that come in several variants.
+// What there is to choose in the commands of a plan: the algorithms of matmuls and convolutions,
+// and kernels that come in several variants.
 #ifndef TRAINRT_DEVICE_CUDA_TUNING_SUBJECTS_H
 #define TRAINRT_DEVICE_CUDA_TUNING_SUBJECTS_H
 
 #include "device/cuda/commands.h"
+#include "device/cuda/commands/convolution.h"
 #include "device/cuda/commands/gemm.h"
 #include "device/cuda/commands/launch.h"
 #include "device/cuda/tuning/tuner.h"
@@ -34,10 +35,10 @@ public:
   Status get(std::vector<Subject> &subjects) const;
 
 private:
-  struct Product {
+  template <typename Call, typename Operands> struct Calls {
     std::string key;
-    GemmCall call;
-    std::vector<GemmOperands> uses;
+    Call call;
+    std::vector<Operands> uses;
   };
   /// Of a launch: kernel arguments, eight bytes each.
   using Parameters = std::vector<uint64_t>;
@@ -46,8 +47,11 @@ private:
     std::vector<LaunchVariant> variants; ///< the one in use first
     std::vector<Parameters> uses;
   };
-  void addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
-                  const ExecutionPlan::Step &step);
+  /// `numbered`: the addresses of `operands`, in the order of the command's.
+  template <typename Command, typename List, typename Operands>
+  void addCall(const Command &command, List &list, const Operands &operands,
+               std::initializer_list<DeviceAddress *> numbered, const ExecutionPlan &plan,
+               const ExecutionPlan::Step &step);
   void addLaunch(const DeviceLaunch &launch, const ExecutionPlan &plan,
                  const ExecutionPlan::Step &step);
   Subject subjectOf(const Launches &launches) const;
@@ -56,7 +60,8 @@ private:
   const Program &program;
   Libraries &libraries;
   const TuningMemory memory;
-  std::vector<Product> products;
+  std::vector<Calls<GemmCall, GemmOperands>> products;
+  std::vector<Calls<ConvolutionCall, ConvolutionOperands>> convolutions;
   std::vector<Launches> launches;
 };
 

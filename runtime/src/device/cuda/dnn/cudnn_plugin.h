@@ -3,7 +3,7 @@
  * The interface between libtrainrt and its plugin libtrainrt-cudnn.so. cuDNN's graphs are built
  * with cudnn_frontend, C++ headers that throw and that take longer to compile than the whole
  * runtime: they stay behind this C interface, in a library that is loaded only for packages with
- * fused attention.
+ * fused attention or convolutions.
  */
 #ifndef TRAINRT_DEVICE_CUDA_CUDNN_PLUGIN_H
 #define TRAINRT_DEVICE_CUDA_CUDNN_PLUGIN_H
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file; both sides compare it. */
-#define TRAINRT_CUDNN_PLUGIN_ABI 3
+#define TRAINRT_CUDNN_PLUGIN_ABI 4
 /* The plugin's only symbol, a TrainrtCudnnEntry. */
 #define TRAINRT_CUDNN_PLUGIN_ENTRY "trainrt_cudnn_plugin"
 
@@ -43,6 +43,21 @@ typedef struct TrainrtCudnnOperands {
    * elements. Those of the stats, [rows, heads], come after that of o. */
   void *lengths, *starts[9];
 } TrainrtCudnnOperands;
+
+/* One convolution. Fields are those of trainrt::cuda::ConvolutionCall, with two or three axes; only
+ * numbers of 8 bytes, as above, and what it does not use is 0. */
+typedef struct TrainrtCudnnConvolution {
+  int64_t kind;  /* 0: forward, 1: the gradient for the input, 2: for the filter */
+  int64_t dtype; /* 0: f32, 1: bf16, 2: f16 */
+  int64_t tf32;
+  int64_t batch, channels, filters, groups, axes;
+  int64_t positions[3], taps[3], windows[3], strides[3], dilations[3], pads[3];
+  int64_t mostWorkspace; /* bytes that it may ask for */
+} TrainrtCudnnConvolution;
+
+typedef struct TrainrtCudnnConvolutionOperands {
+  void *input, *filter, *output;
+} TrainrtCudnnConvolutionOperands;
 
 typedef struct TrainrtCudnnPlan TrainrtCudnnPlan;
 
@@ -73,6 +88,18 @@ typedef struct TrainrtCudnnPlugin {
   int (*enqueue)(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperands *operands,
                  void *workspace, TrainrtCudnnSink error);
   void (*destroy)(TrainrtCudnnPlan *plan);
+  /* Names of the algorithms of a convolution that give the same bits in every run, a line each, the
+   * library's own choice first. */
+  int (*convolutionAlgorithms)(const TrainrtCudnnConvolution *convolution, TrainrtCudnnSink names,
+                               TrainrtCudnnSink error);
+  /* As `build` and `restore`; `algorithm` "": the first that can be built. */
+  int (*buildConvolution)(const TrainrtCudnnConvolution *convolution, const char *algorithm,
+                          TrainrtCudnnPlan **plan, TrainrtCudnnSink error);
+  int (*restoreConvolution)(const void *stored, size_t size, TrainrtCudnnPlan **plan,
+                            TrainrtCudnnSink error);
+  int (*enqueueConvolution)(const TrainrtCudnnPlan *plan, void *stream,
+                            const TrainrtCudnnConvolutionOperands *operands, void *workspace,
+                            TrainrtCudnnSink error);
 } TrainrtCudnnPlugin;
 
 typedef const TrainrtCudnnPlugin *(*TrainrtCudnnEntry)(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The search for the newest cuDNN.
 
-#include "device/cuda/cudnn_search.h"
+#include "device/cuda/dnn/cudnn_search.h"
 
 #include "format/file.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fused attention through cuDNN, which the plugin libtrainrt-cudnn.so speaks to: finding the plugin
-// and the libraries, plans and their store on disk.
+// Fused attention and convolutions through cuDNN, which the plugin libtrainrt-cudnn.so speaks to:
+// finding the plugin and the libraries, plans and their store on disk.
 //
 // A plan takes 0.5 to 1 s to build, so plans are stored in $TRAINRT_CACHE, else
 // $XDG_CACHE_HOME/trainrt, else ~/.cache/trainrt, a file each; TRAINRT_CACHE=off stores none. What
@@ -28,6 +28,12 @@ public:
 
   /// Threads that ask for the same call wait for one of them to build it; others build in parallel.
   Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) override;
+  Status prepare(const ConvolutionCall &call,
+                 std::shared_ptr<const ConvolutionPlan> &plan) override;
+  Status alternatives(const ConvolutionCall &call, size_t count,
+                      std::vector<Algorithm> &found) override;
+  std::string machine() const override;
+  void choose(const Choices &choices) override;
 
   /// How many plans have been built and how many were read from the store.
   struct Counts {
