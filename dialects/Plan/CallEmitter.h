@@ -44,6 +44,7 @@ void attachGemmCalls(mlir::MLIRContext *context);
 void attachAttentionCalls(mlir::MLIRContext *context);
 void attachCollectiveCalls(mlir::MLIRContext *context);
 void attachLoopCalls(mlir::MLIRContext *context);
+void attachConvolutionCalls(mlir::MLIRContext *context);
 
 } // namespace trainc::plan
 

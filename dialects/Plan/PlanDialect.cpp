@@ -37,6 +37,7 @@ void PlanDialect::initialize() {
   attachAttentionCalls(getContext());
   attachCollectiveCalls(getContext());
   attachLoopCalls(getContext());
+  attachConvolutionCalls(getContext());
 }
 
 LogicalResult FunctionOp::verifyRegions() {

@@ -135,6 +135,28 @@ def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorks
   let hasVerifier = 1;
 }
 
+def Plan_ConvolutionKindAttr : EnumAttr<Plan_Dialect, Plan_ConvolutionKind, "convolution_kind"> {
+  let assemblyFormat = "$value";
+}
+
+def Plan_ConvolutionOp : Plan_Command<"convolution", ["getCommandCost", "getGpuWorkspace"]> {
+  let summary = "a convolution, or its gradient for the input (`data`) or the filter";
+  let description = [{
+    Row major: input [batch, positions..., channels], filter [filters, taps..., channels / groups], output [batch, windows...,
+    filters]; `kind` says which one is written. `sizes`: batch, channels, filters, groups. The other lists have a number for
+    each axis of positions; `pads` are the zeros on either side.
+  }];
+  let arguments = (ins Plan_ConvolutionKindAttr:$kind, Plan_BufferType:$input, Plan_BufferType:$filter,
+                       Plan_BufferType:$output, Train_DimsAttr:$sizes, Train_DimsAttr:$positions, Train_DimsAttr:$taps,
+                       Train_DimsAttr:$windows, Train_DimsAttr:$strides, Train_DimsAttr:$dilations,
+                       Train_DimsAttr:$pads, TypeAttr:$element_type, UnitAttr:$tf32);
+  let assemblyFormat = [{
+    $kind $input `,` $filter `,` $output `sizes` $sizes `positions` $positions `taps` $taps `windows` $windows
+    `strides` $strides `dilations` $dilations `pads` $pads (`tf32` $tf32^)? `:` $element_type attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_CopyOp : Plan_Command<"copy", ["getCommandCost"]> {
   let summary = "copies a whole buffer";
   let arguments = (ins Plan_BufferType:$from, Plan_BufferType:$to, Train_DimAttr:$bytes);

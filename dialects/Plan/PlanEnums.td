@@ -20,4 +20,10 @@ def Plan_CollectiveKind : I32EnumAttr<"CollectiveKind", "what ranks do together"
   let genSpecializedAttr = 0;
 }
 
+def Plan_ConvolutionKind : I32EnumAttr<"ConvolutionKind", "which of its tensors a convolution makes of the others", [
+    I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"data", 1>, I32EnumAttrCase<"filter", 2>]> {
+  let cppNamespace = "::trainc::plan";
+  let genSpecializedAttr = 0;
+}
+
 #endif // TRAINC_PLAN_ENUMS_TD

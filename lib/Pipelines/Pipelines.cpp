@@ -179,9 +179,10 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
 
 /// Evaluation is split off first: what follows may tell training from it.
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
-  // No target has a library for convolutions yet: they are matmuls for all that follows.
+  // What no library has a call for are matmuls for all that follows.
   DecomposePassOptions convolutions;
   convolutions.convolutions = true;
+  convolutions.calls = options.callsConvolutions;
   pm.addPass(createDecomposePass(convolutions));
   pm.addPass(createFormEvalPass());
   addCleanup(pm);
@@ -215,7 +216,9 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
 
 /// From functions to kernels; what a target lacks or can do decides.
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
-  pm.addPass(createDecomposePass());
+  DecomposePassOptions decompose;
+  decompose.calls = options.target.callsComposites;
+  pm.addPass(createDecomposePass(decompose));
   // Decomposed first, so that patterns see simple ops.
   if (options.target.widensTypes)
     pm.addNestedPass<func::FuncOp>(createWidenTypesPass());

@@ -30,7 +30,7 @@ class Train_ConvolutionOp<string mnemonic> : Train_Op<mnemonic, [
     ConvolutionOpInterface, LowPrecisionOpInterface,
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<DecomposableOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
   let hasVerifier = 1;
   dag attributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, Train_DimsAttr:$low,
@@ -40,8 +40,16 @@ class Train_ConvolutionOp<string mnemonic> : Train_Op<mnemonic, [
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::verify() { return ::trainc::train::detail::verifyConvolution(*this); }
     ::trainc::train::AxisMap $cppClass::getAxisMap() { return ::trainc::train::detail::convolutionAxisMap(*this); }
-    // Decomposed before kernels form.
-    ::trainc::train::FusionRole $cppClass::getFusionRole() { return ::trainc::train::FusionRole::None; }
+    // All others are decomposed before kernels form.
+    ::trainc::train::FusionRole $cppClass::getFusionRole() {
+      return ::trainc::train::isLibraryCall(*this) ? ::trainc::train::FusionRole::Library : ::trainc::train::FusionRole::None;
+    }
+    bool $cppClass::acceptsOperandLayout(unsigned operand, const ::trainc::train::StridedLayout &layout) {
+      return ::trainc::train::detail::isRowMajor(getOperation()->getOperand(operand), layout);
+    }
+    bool $cppClass::acceptsResultLayout(unsigned result, const ::trainc::train::StridedLayout &layout) {
+      return ::trainc::train::detail::isRowMajor(getOperation()->getResult(result), layout);
+    }
     ::trainc::train::DimAttr $cppClass::getFlops() { return ::trainc::train::detail::convolutionFlops(*this); }
     ::trainc::train::RecomputeClass $cppClass::getRecomputeClass() {
       return ::trainc::train::RecomputeClass::Costly;

@@ -11,6 +11,13 @@ SmallVector<int64_t> trainc::train::tapAxes(ArrayRef<Sliding> slidings) {
   return llvm::to_vector(llvm::seq<int64_t>(0, slidings.size()));
 }
 
+bool trainc::train::arePieces(ArrayRef<Sliding> slidings) {
+  return llvm::all_of(slidings, [](const Sliding &s) {
+    return s.dilation == 1 && s.stride == s.taps &&
+           s.size + s.low + s.high == s.count * DimAttr::constant(s.count.getContext(), s.taps);
+  });
+}
+
 namespace {
 /// Shapes that windows go through.
 struct WindowShapes {
@@ -22,11 +29,7 @@ struct WindowShapes {
       low.push_back(s.low);
       padded.push_back(s.size + s.low + s.high);
     }
-    // Windows that touch without overlapping cut the axes into pieces.
-    isCut = llvm::all_of(llvm::seq<int64_t>(0, axes), [&](int64_t i) {
-      const Sliding &s = slidings[i];
-      return s.dilation == 1 && s.stride == s.taps && padded[2 + i] == s.count * tb.dimAttr(s.taps);
-    });
+    isCut = arePieces(slidings);
     pieces.append(first.begin(), first.end());
     SmallVector<int64_t> rest = {0, 1};
     for (int64_t i = 0; i < axes; ++i) {

@@ -20,6 +20,10 @@ struct Sliding {
   int64_t reach() const { return (taps - 1) * dilation + 1; }
 };
 
+/// Whether windows touch without overlapping, from the first position to the last: pieces of the
+/// axes, which a reshape makes.
+bool arePieces(llvm::ArrayRef<Sliding> slidings);
+
 /// [a, b, axes...] -> [taps of axis 0, taps of axis 1, ..., a, b, windows of axis 0, ...]; outside
 /// of `x` is `padding`. Taps come first, so that kernels over them run along the images' rows.
 mlir::Value buildWindows(TrainBuilder &tb, mlir::Value x, llvm::ArrayRef<Sliding> slidings,

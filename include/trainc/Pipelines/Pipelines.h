@@ -70,6 +70,8 @@ struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
   bool fusedAttention = false;
+  /// Its library has calls for convolutions.
+  bool callsConvolutions = false;
   /// No loss: only @eval.
   bool inference = false;
   /// @forward returns the updates of a step too: no optimizer is attached, and micro-batches cannot

@@ -16,7 +16,8 @@ public:
 
 private:
   std::string level = "1";
-  Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates;
+  Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates,
+      libraryConvolutions;
 };
 
 } // namespace trainc

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 
+#include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Support/Location.h"
@@ -90,6 +91,50 @@ void align(ContractionOpInterface op) {
   op->erase();
 }
 
+/// Channels and filters lie side by side: those of a library's call, which reads 8 of 16 bits at
+/// once. Those of groups would have to be padded within each.
+void alignConvolution(ConvolutionOpInterface op) {
+  auto roundUp = [](DimAttr extent) {
+    std::optional<int64_t> value = extent.getConstant();
+    return value ? DimAttr::constant(extent.getContext(), (*value + 7) / 8 * 8) : extent;
+  };
+  const SmallVector<DimAttr> filter = getDims(op.getFilter());
+  const DimAttr filters = roundUp(filter.front()), channels = roundUp(filter.back());
+  if (op.getGroups() != 1 || (filters == filter.front() && channels == filter.back()))
+    return;
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op->getLoc());
+  const SmallVector<DimAttr> wanted = getDims(op->getResult(0));
+  auto padded = cast<ConvolutionOpInterface>(op->clone());
+  // Which of the three the result and the operands are: two may be one value.
+  enum Role { Input, Filter, Output };
+  Value result = padded->getResult(0);
+  const std::array<Role, 3> roles = result == padded.getInput() ? std::array{Input, Output, Filter}
+                                    : result == padded.getFilter()
+                                        ? std::array{Filter, Input, Output}
+                                        : std::array{Output, Input, Filter};
+  auto dimsOf = [&](Value value, Role role) {
+    SmallVector<DimAttr> dims = getDims(value);
+    dims.back() = role == Output ? filters : channels;
+    if (role == Filter)
+      dims.front() = filters;
+    return dims;
+  };
+  result.setType(getTensorType(dimsOf(result, roles[0]), getElementType(result)));
+  for (OpOperand &operand : padded->getOpOperands())
+    if (auto dims = dimsOf(operand.get(), roles[1 + operand.getOperandNumber()]);
+        dims != getDims(operand.get()))
+      operand.set(tb.pad(operand.get(), 0, SmallVector<DimAttr>(dims.size(), tb.dimAttr(0)), dims));
+  builder.insert(padded);
+  if (result.getType() != op->getResult(0).getType())
+    result = tb.slice(result, SmallVector<DimAttr>(wanted.size(), tb.dimAttr(0)), wanted);
+  remark::passed(op->getLoc(), options("Padded"))
+      << remark::add("{0}: channels, filters {1}, {2} padded to {3}, {4}", describeOp(op),
+                     filter.back().str(), filter.front().str(), channels.str(), filters.str());
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
 struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
   using AlignMatmulsPassBase::AlignMatmulsPassBase;
 
@@ -102,6 +147,12 @@ struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
     });
     // Collected first: new matmuls are not looked at again.
     llvm::for_each(ops, align);
+    SmallVector<ConvolutionOpInterface> convolutions;
+    getOperation()->walk([&](ConvolutionOpInterface op) {
+      if (isLibraryCall(op) && getElementType(op->getResult(0)).getIntOrFloatBitWidth() == 16)
+        convolutions.push_back(op);
+    });
+    llvm::for_each(convolutions, alignConvolution);
   }
 };
 } // namespace

@@ -12,6 +12,7 @@ def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
     such rows runs at a fraction of the speed. Static extents that lie contiguous in an operand or in the result are
     padded with zeros to a multiple of 8 (of 64 from 1024 on), and the result is sliced, unless they and the extent
     that they are multiplied with are both below 64.
+    Channels and filters of convolutions that a library computes (one group) are padded to multiples of 8 in the same way.
     Kernels around the matmul do both on the way: a weight is padded where it is rounded, a slice is an offset.
     Zeros add nothing, so the values are those of the matmul before. Run it before autodiff, so that the
     backward matmuls are aligned too.

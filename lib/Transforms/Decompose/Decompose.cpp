@@ -20,13 +20,15 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
   using DecomposePassBase::DecomposePassBase;
 
   void runOnOperation() override {
+    if (convolutions && calls)
+      getOperation()->walk([](ConvolutionOpInterface op) { (void)evenPads(op); });
     // Composites may be made of others: until none is left. Each turn replaces all there are, so it
     // ends if no composite contains itself.
     while (true) {
       SmallVector<DecomposableOpInterface> composites;
       getOperation()->walk([&](DecomposableOpInterface op) {
         if (!llvm::is_contained(keep, op->getName().getStringRef()) &&
-            (!convolutions || isa<ConvolutionOpInterface>(*op)))
+            (!convolutions || isa<ConvolutionOpInterface>(*op)) && !(calls && isCall(op)))
           composites.push_back(op);
       });
       if (composites.empty())
@@ -38,6 +40,11 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
   }
 
 private:
+  static bool isCall(Operation *op) {
+    auto fusion = dyn_cast<FusionOpInterface>(op);
+    return fusion && fusion.getFusionRole() == FusionRole::Library;
+  }
+
   LogicalResult decompose(DecomposableOpInterface op) {
     // Nothing needs to be computed for results that nobody uses.
     if (isOpTriviallyDead(op)) {

@@ -13,7 +13,8 @@ def DecomposePass : Pass<"decompose"> {
     `form-kernels`, because the composites tell passes more than their parts do. Parts that are composites
     themselves are decomposed too. Ops named by `keep` stay. With `convolutions` nothing but convolutions and their
     gradients is decomposed: the first pass over a graph, so that their matmuls are aligned, quantized and differentiated
-    as others are.
+    as others are. With `calls` what one call of a library computes (`FusionRole::Library`) stays; with both, convolutions
+    become such calls where only uneven zeros around their input are in the way: those are then added before.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
@@ -38,6 +39,7 @@ def DecomposePass : Pass<"decompose"> {
   let options = [
     ListOption<"keep", "keep", "std::string", "names of ops that stay, such as train.softmax">,
     Option<"convolutions", "convolutions", "bool", "false", "only convolutions and their gradients">,
+    Option<"calls", "calls", "bool", "false", "what one call of a library computes stays">,
   ];
 }
 

@@ -251,3 +251,27 @@ plan.function @f {
   // expected-error@+1 {{expected a slice for each of 1 and 0 tensors, got 0 and 0}}
   plan.loop scanned(%a) by() stacked() by() kept() steps <8>
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected sizes [batch, channels, filters, groups], got 3}}
+  plan.convolution forward %a, %a, %a sizes <1, 2, 2> positions <2> taps <1> windows <1> strides <2> dilations <1> pads <0> : f32
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected one to three axes of positions, got 0}}
+  plan.convolution forward %a, %a, %a sizes <1, 2, 2, 1> positions <> taps <> windows <> strides <> dilations <> pads <> : f32
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected a number for each of 1 axes, got 2}}
+  plan.convolution forward %a, %a, %a sizes <1, 2, 2, 1> positions <2> taps <1> windows <1> strides <2, 2> dilations <1> pads <0> : f32
+}

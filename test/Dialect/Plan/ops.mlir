@@ -15,6 +15,7 @@
 // CHECK: plan.collective all_gather %[[Y]], %[[P]] elements <4*batch, 32> : f32
 // CHECK: plan.loop scanned(%[[Y]]) by(%[[S:.*]]) stacked() by() kept(%[[P]]) steps <batch> reverse
 // CHECK: plan.loop end scanned(%[[Y]]) by(%[[S]]) stacked() by() kept(%[[P]]) steps <batch> reverse
+// CHECK: plan.convolution filter %[[Y]], %[[P]], %[[Y]] sizes <batch, 8, 4, 1> positions <9> taps <3> windows <5> strides <2> dilations <1> pads <1> tf32 : f32
 // CHECK: plan.release %[[Y]]
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
@@ -35,5 +36,6 @@ plan.function @step {
   %s = plan.buffer arena : tensor<4xf32>
   plan.loop scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
   plan.loop end scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
+  plan.convolution filter %y, %w, %y sizes <batch, 8, 4, 1> positions <9> taps <3> windows <5> strides <2> dilations <1> pads <1> tf32 : f32
   plan.release %y
 }

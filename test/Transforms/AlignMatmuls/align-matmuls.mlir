@@ -39,3 +39,23 @@ func.func @classes(%x: tensor<?x256xbf16, #train.dims<n, 256>>, %w: tensor<10x25
   %0 = train.matmul %x, %w transposed : tensor<?x256xbf16, #train.dims<n, 256>>, tensor<10x256xbf16> -> tensor<?x10xbf16, #train.dims<n, 10>>
   return %0 : tensor<?x10xbf16, #train.dims<n, 10>>
 }
+
+// Channels and filters of a convolution: its result and its gradients are cut off again.
+// CHECK-LABEL: func.func @convolution
+// CHECK: %[[X:.*]] = train.pad %arg0 {{.*}} : tensor<2x9x9x3xbf16> -> tensor<2x9x9x8xbf16>
+// CHECK: %[[W:.*]] = train.pad %arg1 {{.*}} : tensor<21x3x3x3xbf16> -> tensor<24x3x3x8xbf16>
+// CHECK: %[[Y:.*]] = train.conv %[[X]], %[[W]] {{.*}} -> tensor<2x9x9x24xbf16>
+// CHECK: %[[S:.*]] = train.slice %[[Y]] {{.*}} -> tensor<2x9x9x21xbf16>
+// CHECK: train.conv_data_grad %{{.*}} -> tensor<2x9x9x8xbf16>
+// CHECK: train.slice {{.*}} -> tensor<2x9x9x3xbf16>
+// CHECK: train.conv_filter_grad %{{.*}} -> tensor<24x3x3x8xbf16>
+// CHECK: train.slice {{.*}} -> tensor<21x3x3x3xbf16>
+func.func @convolution(%x: tensor<2x9x9x3xbf16>, %w: tensor<21x3x3x3xbf16>) -> (tensor<2x9x9x3xbf16>, tensor<21x3x3x3xbf16>) {
+  %y = train.conv %x, %w strides = [1, 1] dilations = [1, 1] low = <1, 1> high = <1, 1> groups = 1
+      : (tensor<2x9x9x3xbf16>, tensor<21x3x3x3xbf16>) -> tensor<2x9x9x21xbf16>
+  %dx = train.conv_data_grad %y, %w strides = [1, 1] dilations = [1, 1] low = <1, 1> high = <1, 1> groups = 1
+      : (tensor<2x9x9x21xbf16>, tensor<21x3x3x3xbf16>) -> tensor<2x9x9x3xbf16>
+  %dw = train.conv_filter_grad %x, %y strides = [1, 1] dilations = [1, 1] low = <1, 1> high = <1, 1> groups = 1
+      : (tensor<2x9x9x3xbf16>, tensor<2x9x9x21xbf16>) -> tensor<21x3x3x3xbf16>
+  return %dx, %dw : tensor<2x9x9x3xbf16>, tensor<21x3x3x3xbf16>
+}
