@@ -8,6 +8,7 @@
 #include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/Loops/Loops.h"
 #include "dialects/Train/Ranges/Ranges.h"
+#include "dialects/Train/Reorder/Reorder.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -46,6 +47,7 @@ void TrainDialect::initialize() {
       >();
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());
+  detail::attachReorderInterfaces(getContext());
 }
 
 Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

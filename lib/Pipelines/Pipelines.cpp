@@ -21,6 +21,7 @@
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
@@ -179,11 +180,19 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
 
 /// Evaluation is split off first: what follows may tell training from it.
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
+  // While convolutions are whole: what is between them takes their order.
+  if (options.moveTransposes)
+    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass());
   // What no library has a call for are matmuls for all that follows.
   DecomposePassOptions convolutions;
   convolutions.convolutions = true;
   convolutions.calls = options.callsConvolutions;
   pm.addPass(createDecomposePass(convolutions));
+  // Once more, with those that are matmuls and kernels of their own then.
+  if (options.moveTransposes) {
+    addCleanup(pm);
+    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass());
+  }
   pm.addPass(createFormEvalPass());
   addCleanup(pm);
   // Constants are folded and idioms raised once, for all functions.

@@ -31,6 +31,7 @@
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
@@ -95,6 +96,7 @@ void trainc::registerAllPasses() {
   registerHoistSlicesPasses();
   registerLegalizePasses();
   registerMixedPrecisionPasses();
+  registerMoveTransposesPasses();
   registerOffloadPasses();
   registerOverlapExchangesPasses();
   registerPhasesPasses();

@@ -77,6 +77,8 @@ struct GraphOptions {
   /// @forward returns the updates of a step too: no optimizer is attached, and micro-batches cannot
   /// be accumulated.
   bool ownUpdates = false;
+  /// What is between convolutions has the channels last, too.
+  bool moveTransposes = false;
   bool hoistSlices = true;
   /// Rows without a label leave before the loss.
   bool labelSparsity = true;

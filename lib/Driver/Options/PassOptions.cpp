@@ -17,6 +17,8 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
       "those asked for")
       ->check(CLI::IsMember({"0", "1"}));
   addSwitch("hoist-slices", hoistSlices, "compute only what a later selection keeps (default)");
+  addSwitch("move-transposes", moveTransposes,
+            "compute what is between convolutions with the channels last, as these are");
   addSwitch("exploit-label-sparsity", labelSparsity,
             "compute only the rows of the loss that have a label (default)");
   addSwitch("eliminate-padding", eliminatePadding,
@@ -38,6 +40,7 @@ void PassOptions::read() {
   // A switch that was given counts, whatever the level is.
   const bool optimise = level != "0";
   options.graph.hoistSlices = hoistSlices.value(optimise);
+  options.graph.moveTransposes = moveTransposes.value(false);
   options.graph.eliminatePadding = eliminatePadding.value(optimise);
   options.graph.labelSparsity = labelSparsity.value(optimise);
   // Scaled losses of f16 need all of their gradients.

@@ -16,7 +16,7 @@ public:
 
 private:
   std::string level = "1";
-  Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates,
+  Switch hoistSlices, moveTransposes, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates,
       libraryConvolutions;
 };
 

@@ -1,0 +1,54 @@
+// SPD4608-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --move-transposes --remarks-filter=move-transposes --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
+// RUN: trainc-opt %s --move-transposes | FileCheck %s --check-prefix=IR
+
+!first = tensor<2x8x6x6xf32>
+!last = tensor<2x6x6x8xf32>
+
+// The value that both orders are needed of is transposed once.
+// CHECK: [Passed] Moved {{.*}} Function=once {{.*}}"transposes of 4608 bytes became such of 2304, each symbol taken as 256"
+// CHECK: [Missed] Left {{.*}} Function=once {{.*}}"any other order would transpose more", Remark="train.exp of node 'exp_2' reads 2304 bytes of train.relu of node 'relu_1' transposed"
+func.func @once(%x: !first) -> (!first, !last) {
+  %0 = train.relu %x : !first loc("relu_1")
+  %1 = train.exp %0 : !first loc("exp_2")
+  %2 = train.transpose %1 permutation = [0, 2, 3, 1] : !first -> !last
+  %3 = train.sin %0 : !first
+  %4 = train.transpose %3 permutation = [0, 2, 3, 1] : !first -> !last
+  %5 = train.add %2, %4 : !last
+  return %0, %5 : !first, !last
+}
+
+// One transpose is as good at its place as anywhere.
+// CHECK-NOT: Moved {{.*}} Function=one_end
+// CHECK: [Missed] Left {{.*}} Function=one_end {{.*}}"func.return has its axes in one order", Remark="func.return reads 2304 bytes of train.relu transposed"
+// IR-LABEL: func.func @one_end
+// IR-NE4608T: train.relu %arg0
+// IR-NE4608T: train.transpose
+func.func @one_end(%x: !first) -> !last {
+  %0 = train.relu %x : !first
+  %1 = train.transpose %0 permutation = [0, 2, 3, 1] : !first -> !last
+  return %1 : !last
+}
+
+// Channels and rows are merged: no other order has them as neighbours.
+// CHECK-NOT: Moved {{.*}} Function=merged
+// IR-LABEL: func.func @merged
+// IR-NE4608T: train.transpose %arg0
+// IR-NE4608T: train.reshape
+func.func @merged(%x: !last) -> tensor<2x48x6xf32> {
+  %0 = train.transpose %x permutation = [0, 3, 1, 2] : !last -> !first
+  %1 = train.reshape %0 : !first -> tensor<2x48x6xf32>
+  return %1 : tensor<2x48x6xf32>
+}
+
+// A parameter is not transposed to save a smaller value.
+// CHECK-NOT: Moved {{.*}} Function=parameter
+// CHECK: [Missed] Left {{.*}} Function=parameter {{.*}}"argument 0 has its axes in one order", Remark="train.mul reads 2304 bytes of argument 0 transposed"
+// IR-LABEL: func.func @parameter
+// IR-NE4608T: train.transpose %arg0
+// IR-NE4608T: train.mul
+func.func @parameter(%x: !last, %p: !first) -> !first {
+  %0 = train.transpose %x permutation = [0, 3, 1, 2] : !last -> !first
+  %1 = train.mul %0, %p : !first
+  return %1 : !first
+}
