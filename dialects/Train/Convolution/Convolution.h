@@ -28,6 +28,11 @@ bool isLibraryCall(ConvolutionOpInterface op);
 /// Where nothing but the zeros keeps `op` from being a call, replaces it by one of an input with
 /// what surrounds it: positions that no window reaches are cut off. Returns whether it did.
 bool evenPads(ConvolutionOpInterface op);
+/// Where windows are pieces of the axes, with nothing around them, and there is one group, replaces
+/// `op` by a matmul of rows: [batch and windows, taps and channels] by those of the filters. In
+/// contrast to its parts, whose channels come first, it leaves the channels last. Returns whether
+/// it did.
+bool multiplyPieces(ConvolutionOpInterface op);
 /// How the axes of [batch, positions..., channels] lie in [batch, channels, positions...] of this
 /// rank: what transposes the second one to the first one, and back.
 llvm::SmallVector<int64_t> channelsLast(int64_t rank);

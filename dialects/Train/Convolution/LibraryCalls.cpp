@@ -75,3 +75,76 @@ bool trainc::train::evenPads(ConvolutionOpInterface op) {
   op->erase();
   return true;
 }
+
+namespace {
+/// Windows as rows. Axes of one tap are left as they are.
+struct Rows {
+  Rows(TrainBuilder &tb, ConvolutionOpInterface op)
+      : tb(tb), image(getDims(op.getInput())), filter(getDims(op.getFilter())),
+        output(getDims(op.getOutput())) {
+    const SmallVector<Sliding> slidings = getSlidings(op);
+    split.push_back(image.front());
+    order.push_back(0);
+    for (const Sliding &s : slidings) {
+      order.push_back(int64_t(split.size()));
+      split.push_back(s.count);
+      if (s.taps > 1)
+        split.push_back(tb.dimAttr(s.taps));
+    }
+    // What is left of the axes are taps, then channels.
+    split.push_back(image.back());
+    for (int64_t axis : llvm::seq<int64_t>(0, split.size()))
+      if (!llvm::is_contained(order, axis))
+        order.push_back(axis);
+    for (int64_t axis : order)
+      pieces.push_back(split[axis]);
+  }
+
+  DimAttr numRows() const { return product(tb.context(), ArrayRef<DimAttr>(output).drop_back()); }
+  DimAttr depth() const { return product(tb.context(), ArrayRef<DimAttr>(filter).drop_front()); }
+
+  Value ofInput(Value input) {
+    return tb.reshape(tb.transpose(tb.reshape(input, split), order), {numRows(), depth()});
+  }
+  Value toInput(Value rows) {
+    SmallVector<int64_t> back(order.size());
+    for (auto [to, from] : llvm::enumerate(order))
+      back[from] = int64_t(to);
+    return tb.reshape(tb.transpose(tb.reshape(rows, pieces), back), image);
+  }
+  Value ofOutput(Value value) { return tb.reshape(value, {numRows(), output.back()}); }
+  Value ofFilter(Value value) { return tb.reshape(value, {filter.front(), depth()}); }
+
+  TrainBuilder &tb;
+  SmallVector<DimAttr> image, filter, output;
+  /// The image's axes as windows and taps, and these behind all windows.
+  SmallVector<DimAttr> split, pieces;
+  SmallVector<int64_t> order;
+};
+} // namespace
+
+bool trainc::train::multiplyPieces(ConvolutionOpInterface op) {
+  const SmallVector<Sliding> slidings = getSlidings(op);
+  const bool isPlain = llvm::all_of(
+      slidings, [](const Sliding &s) { return s.low.isConstant(0) && s.high.isConstant(0); });
+  if (op.getGroups() != 1 || !isPlain || !arePieces(slidings))
+    return false;
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op->getLoc());
+  Rows rows(tb, op);
+  Value result = op->getResult(0), replacement;
+  if (result == op.getOutput())
+    replacement = tb.reshape(tb.matmul(rows.ofInput(op.getInput()), rows.ofFilter(op.getFilter()),
+                                       /*transposeLhs=*/false, /*transposeRhs=*/true),
+                             rows.output);
+  else if (result == op.getInput())
+    replacement = rows.toInput(
+        tb.matmul(rows.ofOutput(op.getOutput()), rows.ofFilter(op.getFilter()), false, false));
+  else
+    replacement = tb.reshape(
+        tb.matmul(rows.ofOutput(op.getOutput()), rows.ofInput(op.getInput()), true, false),
+        rows.filter);
+  result.replaceAllUsesWith(replacement);
+  op->erase();
+  return true;
+}

@@ -21,7 +21,8 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
 
   void runOnOperation() override {
     if (convolutions && calls)
-      getOperation()->walk([](ConvolutionOpInterface op) { (void)evenPads(op); });
+      getOperation()->walk(
+          [](ConvolutionOpInterface op) { (void)(evenPads(op) || multiplyPieces(op)); });
     // Composites may be made of others: until none is left. Each turn replaces all there are, so it
     // ends if no composite contains itself.
     while (true) {

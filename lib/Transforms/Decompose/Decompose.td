@@ -14,7 +14,8 @@ def DecomposePass : Pass<"decompose"> {
     themselves are decomposed too. Ops named by `keep` stay. With `convolutions` nothing but convolutions and their
     gradients is decomposed: the first pass over a graph, so that their matmuls are aligned, quantized and differentiated
     as others are. With `calls` what one call of a library computes (`FusionRole::Library`) stays; with both, convolutions
-    become such calls where only uneven zeros around their input are in the way: those are then added before.
+    become such calls where only uneven zeros around their input are in the way: those are then added before; and where windows
+    are pieces of the axes (1x1, patches), they are matmuls that leave the channels last.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {

@@ -38,15 +38,46 @@ func.func @uneven(%x: tensor<2x9x9x4xf32>, %w: tensor<6x2x2x4xf32>)
   return %dx, %dw : tensor<2x9x9x4xf32>, tensor<6x2x2x4xf32>
 }
 
-// Pieces of the axes are a matmul, one filter a channel sums of products; f64 no library has.
+// Points and patches are matmuls of rows, so are their gradients.
+// CHECK-LABEL: func.func @pieces
+// CHECK: %[[X:.*]] = train.reshape %arg0 : tensor<2x8x6x4xf32> -> tensor<96x4xf32>
+// CHECK: %[[W:.*]] = train.reshape %arg1 : tensor<6x1x1x4xf32> -> tensor<6x4xf32>
+// CHECK: %[[M:.*]] = train.matmul %[[X]], %[[W]] transposed : tensor<96x4xf32>, tensor<6x4xf32> -> tensor<96x6xf32>
+// CHECK: train.reshape %[[M]] : tensor<96x6xf32> -> tensor<2x8x6x6xf32>
+// CHECK: train.matmul %{{.*}}, %{{.*}} : tensor<96x6xf32>, tensor<6x4xf32> -> tensor<96x4xf32>
+// CHECK: train.matmul %{{.*}} transposed, %{{.*}} : tensor<96x6xf32>, tensor<96x4xf32> -> tensor<6x4xf32>
+// CHECK: %[[S:.*]] = train.reshape %arg0 : tensor<2x8x6x4xf32> -> tensor<2x4x2x3x2x4xf32>
+// CHECK: %[[T:.*]] = train.transpose %[[S]] permutation = [0, 1, 3, 2, 4, 5]
+// CHECK: %[[P:.*]] = train.reshape %[[T]] : tensor<2x4x3x2x2x4xf32> -> tensor<24x16xf32>
+// CHECK: %[[N:.*]] = train.matmul %[[P]], %{{.*}} transposed : tensor<24x16xf32>, tensor<6x16xf32> -> tensor<24x6xf32>
+// CHECK: train.reshape %[[N]] : tensor<24x6xf32> -> tensor<2x4x3x6xf32>
+// CHECK: train.transpose %{{.*}} permutation = [0, 1, 3, 2, 4, 5] : tensor<2x4x3x2x2x4xf32> -> tensor<2x4x2x3x2x4xf32>
+// CHECK-NOT: train.conv
+// CHECK: return
+func.func @pieces(%x: tensor<2x8x6x4xf32>, %point: tensor<6x1x1x4xf32>, %patch: tensor<6x2x2x4xf32>)
+    -> (tensor<2x8x6x4xf32>, tensor<6x1x1x4xf32>, tensor<2x8x6x4xf32>) {
+  %y = train.conv %x, %point strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
+      : (tensor<2x8x6x4xf32>, tensor<6x1x1x4xf32>) -> tensor<2x8x6x6xf32>
+  %dx = train.conv_data_grad %y, %point strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
+      : (tensor<2x8x6x6xf32>, tensor<6x1x1x4xf32>) -> tensor<2x8x6x4xf32>
+  %dw = train.conv_filter_grad %x, %y strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
+      : (tensor<2x8x6x4xf32>, tensor<2x8x6x6xf32>) -> tensor<6x1x1x4xf32>
+  %z = train.conv %x, %patch strides = [2, 2] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
+      : (tensor<2x8x6x4xf32>, tensor<6x2x2x4xf32>) -> tensor<2x4x3x6xf32>
+  %dz = train.conv_data_grad %z, %patch strides = [2, 2] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
+      : (tensor<2x4x3x6xf32>, tensor<6x2x2x4xf32>) -> tensor<2x8x6x4xf32>
+  return %dx, %dw, %dz : tensor<2x8x6x4xf32>, tensor<6x1x1x4xf32>, tensor<2x8x6x4xf32>
+}
+
+// Pieces of groups are a batch of matmuls, one filter a channel sums of products; f64 no library has.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: train.conv
 // CHECK: return
-func.func @others(%x: tensor<2x8x8x4xf32>, %point: tensor<6x1x1x4xf32>, %patch: tensor<6x2x2x4xf32>, %channel: tensor<4x3x3x1xf32>,
+func.func @others(%x: tensor<2x8x8x4xf32>, %point: tensor<6x1x1x2xf32>, %patch: tensor<6x2x2x4xf32>, %channel: tensor<4x3x3x1xf32>,
                   %wide: tensor<2x8x8x4xf64>, %filter: tensor<6x3x3x4xf64>)
     -> (tensor<2x8x8x6xf32>, tensor<2x4x4x6xf32>, tensor<2x6x6x4xf32>, tensor<2x6x6x6xf64>) {
-  %a = train.conv %x, %point strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
-      : (tensor<2x8x8x4xf32>, tensor<6x1x1x4xf32>) -> tensor<2x8x8x6xf32>
+  %a = train.conv %x, %point strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 2
+      : (tensor<2x8x8x4xf32>, tensor<6x1x1x2xf32>) -> tensor<2x8x8x6xf32>
   %b = train.conv %x, %patch strides = [2, 2] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 1
       : (tensor<2x8x8x4xf32>, tensor<6x2x2x4xf32>) -> tensor<2x4x4x6xf32>
   %c = train.conv %x, %channel strides = [1, 1] dilations = [1, 1] low = <0, 0> high = <0, 0> groups = 4
