@@ -3,6 +3,7 @@
 
 #include "lib/Schedule/FormKernels/AssignGroups.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "lib/Schedule/FormKernels/StoredValues.h"
 #include "mlir/IR/Remarks.h"
 
@@ -55,7 +56,7 @@ private:
     case FusionRole::Reduction:
       break;
     default:
-      groups.add(op, /*closed=*/true);
+      assignCall(op);
       return;
     }
     if (groups.isInline(op)) {
@@ -69,6 +70,17 @@ private:
     }
     if (!joinScatter(op))
       joinBest(op);
+  }
+
+  /// Calls that all ranks make in one order: no kernel may be made that a call waits for and that
+  /// waits for a later one.
+  void assignCall(Operation *op) {
+    const int g = groups.add(op, /*closed=*/true);
+    if (!op->hasTrait<CollectiveCall>() || !block.getParentOp()->hasAttr(kInStepAttr))
+      return;
+    if (lastCall >= 0)
+      groups.orderBehind(g, lastCall);
+    lastCall = g;
   }
 
   /// What is computed of the sums of a scatter alone is part of its kernel; of those of two, of the
@@ -282,6 +294,8 @@ private:
   llvm::DenseSet<Operation *> told;
   /// The group that the last scalar of either kind went to.
   int toldGroup = -1, waitedGroup = -1;
+  /// That of the last call of all ranks.
+  int lastCall = -1;
   /// The last pointwise op that reads a value of its own shape.
   DenseMap<Value, Operation *> readBy;
 };

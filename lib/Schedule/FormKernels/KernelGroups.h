@@ -59,6 +59,8 @@ public:
   /// A new group of `op`; a closed one takes no others.
   int add(mlir::Operation *op, bool closed);
   void join(mlir::Operation *op, int g);
+  /// Lets the new group `g` be behind `before`, as if it read that.
+  void orderBehind(int g, int before) { graph.addSource(g, before); }
   /// Puts the ops of group `other` behind those of `g`.
   void merge(int g, int other);
   /// Merges group `other` into `g` where the spaces agree and nothing in between depends on either.
