@@ -52,6 +52,24 @@ static bool areComputed(NodeContext &c) {
   });
 }
 
+/// Mean and variance of each channel (axis 1), of the population.
+///
+/// Of the differences from the first element of each channel, so that both are sums of one pass
+/// over the input, and what their gradients sum up is one pass too. That element is as far from the
+/// mean as the deviation goes, so that next to nothing cancels (Chan, Golub, LeVeque: "Algorithms
+/// for computing the sample variance", 1983, shifted data).
+static std::pair<Value, Value> momentsOf(TrainBuilder &tb, Value x, ArrayRef<int64_t> reduced) {
+  Dims dims = train::getDims(x), starts(dims.size(), tb.dimAttr(0)),
+       sizes(dims.size(), tb.dimAttr(1));
+  sizes[1] = dims[1];
+  // The moments do not depend on it.
+  Value first = tb.detach(tb.reshape(tb.slice(x, starts, sizes), {dims[1]}));
+  Value differences = tb.sub(x, tb.broadcast(first, dims, {1}));
+  Value mean = tb.mean(differences, reduced);
+  Value square = tb.mean(tb.mul(differences, differences), reduced);
+  return {tb.add(first, mean), tb.relu(tb.sub(square, tb.mul(mean, mean)))};
+}
+
 static LogicalResult batchNorm(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
@@ -88,9 +106,7 @@ static LogicalResult batchNorm(NodeContext &c) {
   if (training) {
     // Of the population, as the result is divided by; the running variance takes the same, as ONNX
     // has it.
-    Value batchMean = tb.mean(x, reduced);
-    Value centred = tb.sub(x, perChannel(batchMean));
-    Value batchVariance = tb.mean(tb.mul(centred, centred), reduced);
+    auto [batchMean, batchVariance] = momentsOf(tb, x, reduced);
     double momentum = c.attr("momentum", 0.9);
     Value batch[2] = {batchMean, batchVariance};
     // Read before it is moved: each node sees what those before it left.

@@ -164,18 +164,38 @@ static LogicalResult groupNorm(NodeContext &c) {
   return c.set(tb.reshape(tb.add(tb.mul(y, scale), bias), dims));
 }
 
+/// [batch, groups, the rest] of [batch, channels, ...]: exporters write group normalisation so. As
+/// [batch, groups, channels of one, ...] the axes stay apart, and can lie in any order. Else `x`.
+static Value withGroupsApart(TrainBuilder &tb, Value x) {
+  auto merged = x.getDefiningOp<train::ReshapeOp>();
+  Dims dims = train::getDims(x);
+  if (!merged || dims.size() != 3)
+    return x;
+  Dims split = train::getDims(merged.getOperand());
+  if (split.size() < 3 || split[0] != dims[0])
+    return x;
+  DimAttr channels = train::divideExactly(split[1], dims[1]);
+  if (!channels)
+    return x;
+  split[1] = channels;
+  split.insert(split.begin() + 1, dims[1]);
+  return tb.reshape(merged.getOperand(), split);
+}
+
 static LogicalResult instanceNorm(NodeContext &c) {
   if (!c.needFloat(0) || c.rank(0) < 3)
     return c.fail("it needs floats with channels on axis 1 and something to normalise");
+  TrainBuilder &tb = c.tb;
+  Value x = withGroupsApart(tb, c.tensor(0));
+  Dims dims = train::getDims(x);
   // Positions of one channel of one sample.
   SmallVector<int64_t> axes;
-  for (int64_t i = 2; i < c.rank(0); ++i)
+  for (size_t i = 2; i < dims.size(); ++i)
     axes.push_back(i);
-  TrainBuilder &tb = c.tb;
-  Value y = standardise(tb, c.tensor(0), axes, c.attr("epsilon", 1e-5));
-  Value scale = perChannel(c, 1, c.dims(0), {1});
-  Value bias = scale ? perChannel(c, 2, c.dims(0), {1}) : Value();
-  return bias ? c.set(tb.add(tb.mul(y, scale), bias)) : failure();
+  Value y = standardise(tb, x, axes, c.attr("epsilon", 1e-5));
+  Value scale = perChannel(c, 1, dims, {1});
+  Value bias = scale ? perChannel(c, 2, dims, {1}) : Value();
+  return bias ? c.set(tb.reshape(tb.add(tb.mul(y, scale), bias), c.dims(0))) : failure();
 }
 
 static LogicalResult meanVarianceNorm(NodeContext &c) {
