@@ -54,20 +54,20 @@ static bool areComputed(NodeContext &c) {
 
 /// Mean and variance of each channel (axis 1), of the population.
 ///
-/// Of the differences from the first element of each channel, so that both are sums of one pass
-/// over the input, and what their gradients sum up is one pass too. That element is as far from the
-/// mean as the deviation goes, so that next to nothing cancels (Chan, Golub, LeVeque: "Algorithms
-/// for computing the sample variance", 1983, shifted data).
+/// Of the differences from the first sample's mean, so that both are sums of one pass over the
+/// input, and what their gradients sum up is one pass too (Chan, Golub, LeVeque: "Algorithms for
+/// computing the sample variance", 1983, shifted data). What cancels is bounded: of B samples none
+/// has a mean that is further from that of all than sqrt(B - 1) deviations, so the variance loses
+/// a factor of B of its precision at most.
 static std::pair<Value, Value> momentsOf(TrainBuilder &tb, Value x, ArrayRef<int64_t> reduced) {
-  Dims dims = train::getDims(x), starts(dims.size(), tb.dimAttr(0)),
-       sizes(dims.size(), tb.dimAttr(1));
-  sizes[1] = dims[1];
+  Dims dims = train::getDims(x);
+  Value sample = tb.sliceAxis(x, 0, tb.dimAttr(0), tb.dimAttr(1));
   // The moments do not depend on it.
-  Value first = tb.detach(tb.reshape(tb.slice(x, starts, sizes), {dims[1]}));
-  Value differences = tb.sub(x, tb.broadcast(first, dims, {1}));
+  Value shift = tb.detach(tb.mean(sample, reduced));
+  Value differences = tb.sub(x, tb.broadcast(shift, dims, {1}));
   Value mean = tb.mean(differences, reduced);
   Value square = tb.mean(tb.mul(differences, differences), reduced);
-  return {tb.add(first, mean), tb.relu(tb.sub(square, tb.mul(mean, mean)))};
+  return {tb.add(shift, mean), tb.relu(tb.sub(square, tb.mul(mean, mean)))};
 }
 
 static LogicalResult batchNorm(NodeContext &c) {
