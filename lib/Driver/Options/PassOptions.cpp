@@ -18,7 +18,8 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
       ->check(CLI::IsMember({"0", "1"}));
   addSwitch("hoist-slices", hoistSlices, "compute only what a later selection keeps (default)");
   addSwitch("move-transposes", moveTransposes,
-            "compute what is between convolutions with the channels last, as these are");
+            "compute what is between convolutions with the channels last, as these are "
+            "(default where they are calls of a library)");
   addSwitch("exploit-label-sparsity", labelSparsity,
             "compute only the rows of the loss that have a label (default)");
   addSwitch("eliminate-padding", eliminatePadding,
@@ -40,7 +41,6 @@ void PassOptions::read() {
   // A switch that was given counts, whatever the level is.
   const bool optimise = level != "0";
   options.graph.hoistSlices = hoistSlices.value(optimise);
-  options.graph.moveTransposes = moveTransposes.value(false);
   options.graph.eliminatePadding = eliminatePadding.value(optimise);
   options.graph.labelSparsity = labelSparsity.value(optimise);
   // Scaled losses of f16 need all of their gradients.
@@ -50,5 +50,6 @@ void PassOptions::read() {
     checkTarget("--library-convolutions", options.target->traits, callsConvolutions,
                 options.target->traits.phrase.str() + " has no library for them");
   options.graph.callsConvolutions &= libraryConvolutions.value(true);
+  options.graph.moveTransposes = moveTransposes.value(optimise && options.graph.callsConvolutions);
   options.schedule.fuseEpilogues = optimise;
 }
