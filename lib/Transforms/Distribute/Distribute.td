@@ -34,8 +34,8 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     }
     // adds
     func.func @exchange(%g: tensor<8xf32> {train.name = "w", train.role = "gradient"})
-        -> (tensor<8xf32> {train.name = "w", train.role = "gradient"}) {
-      %0 = train.all_reduce %g : (tensor<8xf32>) -> tensor<8xf32>
+        -> (tensor<8xf32> {train.name = "w", train.role = "gradient"}) attributes {train.with_last} {
+      %0 = train.all_reduce %g {train.bucket = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
       return %0 : tensor<8xf32>
     }
     ```
