@@ -154,7 +154,7 @@ struct MoveTransposesPass : trainc::impl::MoveTransposesPassBase<MoveTransposesP
     Layouts layouts(getOperation());
     const bool moves = layouts.choose();
     if (moves)
-      remark::passed(getOperation().getLoc(), options("Moved"))
+      remark::passed(locationOfMoved(layouts), options("Moved"))
           << remark::add("transposes of {0} bytes became such of {1}, each symbol taken as 256",
                          int64_t(layouts.bytesBefore()), int64_t(layouts.bytesLeft()));
     for (const LeftTranspose &left : layouts.findLeft())
@@ -167,6 +167,15 @@ struct MoveTransposesPass : trainc::impl::MoveTransposesPassBase<MoveTransposesP
   }
 
 private:
+  /// Of all ops that are made in another order: the nodes that the remark is about.
+  Location locationOfMoved(const Layouts &layouts) {
+    SmallVector<Location> moved;
+    for (Operation &op : getOperation().getBody().front())
+      if (layouts.ordersOf(&op))
+        moved.push_back(op.getLoc());
+    return FusedLoc::get(&getContext(), moved);
+  }
+
   remark::RemarkOpts options(StringRef name) {
     return remark::RemarkOpts::name(name)
         .category("move-transposes")

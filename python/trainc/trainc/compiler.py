@@ -13,8 +13,11 @@ from ._programs import compiler, environment
 
 #: Options that are on by themselves and have a `--no-` form.
 NEGATABLE = frozenset(
-    ["hoist_slices", "exploit_label_sparsity", "eliminate_padding", "chunk_loss", "schedule_updates", "fuse_lora"]
-)
+    [
+        "hoist_slices", "move_transposes", "exploit_label_sparsity", "eliminate_padding", "chunk_loss", "schedule_updates",
+        "library_convolutions", "fuse_lora",
+    ]
+)  # fmt: skip
 #: Those that may be given several times, with NAME=VALUE.
 NAMED = frozenset(["dim"])
 

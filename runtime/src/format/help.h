@@ -64,8 +64,9 @@ private:
     std::istringstream words(description);
     bool begins = true; // of a line's description
     for (std::string word; words >> word; begins = false) {
+      // Two spaces at least are between a name and what it does: one may be before a value.
       if (line.size() + 1 + word.size() > width ||
-          (text.empty() && begins && line.size() >= column)) {
+          (text.empty() && begins && line.size() + 2 > column)) {
         text += line + "\n";
         line.clear();
         begins = true;

@@ -1,4 +1,4 @@
-// SPD4608-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --move-transposes --remarks-filter=move-transposes --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
 // RUN: trainc-opt %s --move-transposes | FileCheck %s --check-prefix=IR
 
@@ -22,8 +22,8 @@ func.func @once(%x: !first) -> (!first, !last) {
 // CHECK-NOT: Moved {{.*}} Function=one_end
 // CHECK: [Missed] Left {{.*}} Function=one_end {{.*}}"func.return has its axes in one order", Remark="func.return reads 2304 bytes of train.relu transposed"
 // IR-LABEL: func.func @one_end
-// IR-NE4608T: train.relu %arg0
-// IR-NE4608T: train.transpose
+// IR-NEXT: train.relu %arg0
+// IR-NEXT: train.transpose
 func.func @one_end(%x: !first) -> !last {
   %0 = train.relu %x : !first
   %1 = train.transpose %0 permutation = [0, 2, 3, 1] : !first -> !last
@@ -33,8 +33,8 @@ func.func @one_end(%x: !first) -> !last {
 // Channels and rows are merged: no other order has them as neighbours.
 // CHECK-NOT: Moved {{.*}} Function=merged
 // IR-LABEL: func.func @merged
-// IR-NE4608T: train.transpose %arg0
-// IR-NE4608T: train.reshape
+// IR-NEXT: train.transpose %arg0
+// IR-NEXT: train.reshape
 func.func @merged(%x: !last) -> tensor<2x48x6xf32> {
   %0 = train.transpose %x permutation = [0, 3, 1, 2] : !last -> !first
   %1 = train.reshape %0 : !first -> tensor<2x48x6xf32>
@@ -45,8 +45,8 @@ func.func @merged(%x: !last) -> tensor<2x48x6xf32> {
 // CHECK-NOT: Moved {{.*}} Function=parameter
 // CHECK: [Missed] Left {{.*}} Function=parameter {{.*}}"argument 0 has its axes in one order", Remark="train.mul reads 2304 bytes of argument 0 transposed"
 // IR-LABEL: func.func @parameter
-// IR-NE4608T: train.transpose %arg0
-// IR-NE4608T: train.mul
+// IR-NEXT: train.transpose %arg0
+// IR-NEXT: train.mul
 func.func @parameter(%x: !last, %p: !first) -> !first {
   %0 = train.transpose %x permutation = [0, 3, 1, 2] : !last -> !first
   %1 = train.mul %0, %p : !first
