@@ -30,11 +30,7 @@ static bool hasEvenPads(const Sliding &s) {
 
 /// All but the zeros.
 static bool isCallButForPads(ConvolutionOpInterface op, ArrayRef<Sliding> slidings) {
-  const DimAttr groups = number(getDim(op.getInput(), 0), int64_t(op.getGroups()));
-  const bool isDepthwise =
-      getDims(op.getFilter()).back().isConstant(1) && getDim(op.getFilter(), 0) == groups;
-  return slidings.size() <= 3 && !getElementType(op.getInput()).isF64() && !isDepthwise &&
-         !arePieces(slidings);
+  return slidings.size() <= 3 && !getElementType(op.getInput()).isF64() && !arePieces(slidings);
 }
 
 bool trainc::train::isLibraryCall(ConvolutionOpInterface op) {

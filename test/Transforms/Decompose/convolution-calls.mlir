@@ -69,8 +69,10 @@ func.func @pieces(%x: tensor<2x8x6x4xf32>, %point: tensor<6x1x1x4xf32>, %patch: 
   return %dx, %dw, %dz : tensor<2x8x6x4xf32>, tensor<6x1x1x4xf32>, tensor<2x8x6x4xf32>
 }
 
-// Pieces of groups are a batch of matmuls, one filter a channel sums of products; f64 no library has.
+// Pieces of groups are a batch of matmuls, one filter a channel is a call as others are; f64 no library has.
 // CHECK-LABEL: func.func @others
+// CHECK-NOT: train.conv
+// CHECK: train.conv %arg0, %arg3 {{.*}} groups = 4
 // CHECK-NOT: train.conv
 // CHECK: return
 func.func @others(%x: tensor<2x8x8x4xf32>, %point: tensor<6x1x1x2xf32>, %patch: tensor<6x2x2x4xf32>, %channel: tensor<4x3x3x1xf32>,

@@ -80,6 +80,12 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         s.count = c.dim(count);
         // The last window reaches beyond everything, by this much.
         s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
+        // Of a single one the taps there are left out: a kernel may be far larger than its input.
+        if (count == 1 && s.beyond) {
+          s.taps = (*known + s.reach() - 1) / s.dilation + 1;
+          s.stride = 1;
+          s.beyond = 0;
+        }
         s.high = s.high + c.dim(s.beyond);
       } else {
         // Refused when sizes come, if it may not be so.
