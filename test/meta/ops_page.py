@@ -23,7 +23,7 @@ the operator does not have are not looked at.
   (`test/onnx_backend/gradients.py`). The others have a gradient of zero or none.
 - Shapes have to be known while compiling, but for sizes that have a name: axes, pads, repeats, the length of a range and
   the like are constants or made of sizes. The course of `If`, `Loop` and `Scan` has to be known, too: they are unrolled,
-  but for loops of a size with a name or of more than 64 iterations on a CPU ([design/loops.md](design/loops.md)).
+  but for loops of a size with a name or of more than 64 iterations ([design/loops.md](design/loops.md)).
 
 ONNX's own node tests are run by `test/onnx_backend/node_tests.py --build build --jobs 2`, which prints how many pass,
 are refused and fail; `refused.txt` beside it lists those that are refused.
