@@ -22,8 +22,8 @@ namespace trainc::train {
 /// How the windows of a convolution slide along each axis of positions.
 llvm::SmallVector<Sliding> getSlidings(ConvolutionOpInterface op);
 /// Whether a GPU's library has one call for it that is better than its parts: windows that are no
-/// mere pieces of the axes, and more than one filter or channel in a group. It takes one number for
-/// the zeros before and behind an axis, of at most three, and no f64.
+/// mere pieces of the axes. It takes one number for the zeros before and behind an axis, of at most
+/// three, and no f64.
 bool isLibraryCall(ConvolutionOpInterface op);
 /// Where nothing but the zeros keeps `op` from being a call, replaces it by one of an input with
 /// what surrounds it: positions that no window reaches are cut off. Returns whether it did.

@@ -209,7 +209,7 @@ Status Session::stepAtOnce(const StepOptions &options, StepResult &result) {
       [&] { return execute(function, hasBatch ? &bound[0] : nullptr, false, done, result.step); });
   // What a rank has met in its data it has told the others, and has exchanged all that they wait
   // for.
-  if (!mine.status.ok() && mine.status.code() != Code::BadData) {
+  if (!mine.status.ok() && (mine.status.code() != Code::BadData || !began)) {
     broken |= began;
     ranks->abort(mine.status); // the others may be in the middle of it
     return mine.status;

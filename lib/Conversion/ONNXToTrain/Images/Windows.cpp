@@ -81,8 +81,8 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         // The last window reaches beyond everything, by this much.
         s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
         // Of a single one the taps there are left out: a kernel may be far larger than its input.
-        if (count == 1 && s.beyond) {
-          s.taps = (*known + s.reach() - 1) / s.dilation + 1;
+        if (count == 1 && s.beyond && s.dilation == 1) {
+          s.taps = *known + s.reach();
           s.stride = 1;
           s.beyond = 0;
         }
