@@ -12,14 +12,10 @@ std::string commandName(const Program &program, const ExecutionPlan &plan, size_
                     [&](const auto &op, const StepView &step) { return op.name(program, step); });
 }
 
-/// Of what is added up, in words: a gradient in the arena by the update that reads it beside its
-/// parameter.
+/// Of a tensor of a collective, in words: a gradient in the arena by the update that reads it
+/// beside its parameter. Of one that is cut it is the shard that an update reads.
 static std::string exchangedName(const Program &program, const Function &function,
-                                 const Command &command, size_t operand) {
-  const auto *collective = std::get_if<Collective>(&command.op);
-  uint32_t own = command.operands[operand].buffer;
-  if (collective && collective->kind == Collective::Kind::ReduceScatter)
-    own = command.operands[operand + command.operands.size() / 2].buffer;
+                                 const Buffer &sent, uint32_t own) {
   for (const Command &user : function.commands) {
     const auto *launch = std::get_if<Launch>(&user.op);
     if (!launch || function.buffers[own].space != Space::Arena)
@@ -32,18 +28,22 @@ static std::string exchangedName(const Program &program, const Function &functio
               beside.isPresent() && function.buffers[beside.buffer].space == Space::Parameter)
             return "the gradient of " + bufferName(program, function.buffers[beside.buffer]);
   }
-  return bufferName(program, function.buffers[command.operands[operand].buffer]);
+  return bufferName(program, sent);
 }
 
 std::string exchangeText(const Program &program, const Function &function, const Command &command) {
   constexpr size_t most = 3;
-  const size_t count = command.operands.size();
+  const auto &collective = std::get<Collective>(command.op);
+  // Of one that does not work in place the second half are the results.
+  const size_t count = command.operands.size() / (collective.isInPlace() ? 1 : 2);
+  const size_t shards = collective.kind == Collective::Kind::ReduceScatter ? count : 0;
   std::string text = "exchange of ";
   for (size_t i = 0; i < std::min(count, most); ++i)
     text += (i == 0           ? ""
              : i + 1 == count ? " and "
                               : ", ") +
-            exchangedName(program, function, command, i);
+            exchangedName(program, function, function.buffers[command.operands[i].buffer],
+                          command.operands[shards + i].buffer);
   return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
 }
 

@@ -42,6 +42,7 @@ struct Op {
 /// The communicators of one id.
 struct Clique {
   int world = 0, joined = 0;
+  bool lost = false; ///< one of them has been aborted: its memory may be gone
   std::map<int, std::vector<std::shared_ptr<Op>>> groups; ///< by their numbers and ranks
 };
 
@@ -164,7 +165,7 @@ EXPORT Result ncclCommDestroy(Comm comm) {
 EXPORT Result ncclCommAbort(Comm comm) {
   std::lock_guard lock(mutex);
   ++state.aborted;
-  ended[comm] = true;
+  ended[comm] = comm->clique->lost = true;
   return success;
 }
 
@@ -225,7 +226,7 @@ EXPORT Result ncclGroupEnd() {
     std::lock_guard lock(mutex);
     if (ended[comm])
       return true;
-    if (number == state.stuckGroup)
+    if (number == state.stuckGroup || (state.failingGroup && number >= state.failingGroup))
       return false;
     for (const std::shared_ptr<Op> &other : clique->groups[number])
       if (!other || !((*other).*done))
@@ -242,14 +243,15 @@ EXPORT Result ncclGroupEnd() {
       groupStream, [=] { return all(&Op::arrived); },
       [=] {
         std::lock_guard lock(mutex);
-        if (!ended[comm])
+        if (!clique->lost)
           take(clique->groups[number], rank);
         op->taken = true;
       });
   enqueue(
       groupStream, [=] { return all(&Op::taken); },
       [=] {
-        for (size_t i = 0; i < op->results.size(); ++i) {
+        std::lock_guard lock(mutex);
+        for (size_t i = 0; !ended[comm] && i < op->results.size(); ++i) {
           const std::vector<char> &sums = op->results[i];
           const size_t part = sums.size() / size_t(clique->world);
           if (char *to = op->scattered[i])

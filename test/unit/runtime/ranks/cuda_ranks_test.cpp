@@ -313,11 +313,15 @@ TEST_F(CudaRanks, OneAloneCopiesShards) {
   EXPECT_EQ(alone(firstBatches(2), 2), expected);
 }
 
-TEST_F(CudaRanks, EndWhereAGatherFails) {
+TEST_F(CudaRanks, EndWhereShardsAreExchanged) {
   open(shardedTiny(2));
-  nccl->failingGroup = 5; // one to connect, two a step
-  expectLost(run(2, stepping(3)), "step 2: exchange of ");
+  nccl->failingGroup = 4; // one to connect, two a step
+  expectLost(run(2, stepping(3)), "step 2: exchange of the gradient of parameter 'w': NCCL: ");
   EXPECT_EQ(nccl->aborted, 2);
+  // The sums before it may be under way when the gather's error is seen.
+  nccl->failingGroup = 5;
+  expectLost(run(2, stepping(3)), "step 2: exchange of ");
+  EXPECT_EQ(nccl->aborted, 4);
 }
 
 TEST_F(CudaRanks, TellOfEachExchange) {
