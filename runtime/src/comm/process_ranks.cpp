@@ -5,8 +5,10 @@
 #include "comm/process_ranks.h"
 #include "comm/control_plane.h"
 #include "comm/gloo_plugin.h"
+#include "comm/host_board.h"
 #include "format/byte_text.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -65,13 +67,15 @@ TrainrtGlooSink sinkOf(std::string &text) {
           &text};
 }
 
-/// Pieces go through the plugin, reasons and short texts through the control plane, which outlasts
-/// a connection between ranks. One thread exchanges; any may abort.
+/// Pieces go through the plugin. Reasons go through the control plane, which outlasts a connection
+/// between ranks, and short texts where one host's ranks do not come at about the same time: who
+/// waits for whom, and for how long, it knows. One thread exchanges; any may abort.
 class ProcessRanks final : public Communicator {
 public:
-  ProcessRanks(const ProcessRank &which, RankGroups groups, std::unique_ptr<ControlPlane> control)
+  ProcessRanks(const ProcessRank &which, RankGroups groups, std::unique_ptr<ControlPlane> control,
+               std::unique_ptr<HostBoard> board)
       : Communicator(which.rank, which.world, groups), control(std::move(control)),
-        vendorSums(which.vendorSums) {}
+        board(std::move(board)), vendorSums(which.vendorSums) {}
 
   ~ProcessRanks() override {
     // It stops the thread that may call `abort` of the group, and so goes first.
@@ -137,6 +141,11 @@ public:
   }
 
   Status gather(const std::string &mine, std::vector<std::string> &all) override {
+    if (board) {
+      TRAINRT_TRY(control->failure());
+      if (board->gather(mine, all))
+        return {};
+    }
     return control->gather(mine, all);
   }
   void abort(const Status &why) override { control->abort(why.message()); }
@@ -147,6 +156,7 @@ public:
 private:
   const TrainrtGlooPlugin *plugin = nullptr;
   std::unique_ptr<ControlPlane> control;
+  const std::unique_ptr<HostBoard> board; ///< null: they are not of one host
   TrainrtGlooGroup *group = nullptr;
   const bool vendorSums;
 };
@@ -197,6 +207,23 @@ static Status meetGroups(ControlPlane &control, const ProcessRank &which, RankGr
   return findNodes(places, groups.perNode, told);
 }
 
+/// By all ranks or by none: memory of one host is seen where its name, which is nowhere else, is.
+static Status meetAtBoard(ControlPlane &control, int rank, int world,
+                          std::unique_ptr<HostBoard> &board) {
+  auto own = std::make_unique<HostBoard>(rank, world);
+  std::string name;
+  bool isThere = rank == 0 && own->create(name).ok();
+  std::vector<std::string> all;
+  TRAINRT_TRY(control.gather(name, all));
+  if (rank != 0)
+    isThere = !all[0].empty() && own->open(all[0]).ok();
+  TRAINRT_TRY(control.gather(isThere ? "1" : "", all));
+  own->removeName();
+  if (std::none_of(all.begin(), all.end(), [](const std::string &one) { return one.empty(); }))
+    board = std::move(own);
+  return {};
+}
+
 /// `ranks` is set where all are there. The listening socket is owned here from `join` on:
 /// behind an earlier error it is still the caller's.
 Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks) {
@@ -210,7 +237,10 @@ Status joinRanks(const ProcessRank &which, std::shared_ptr<Communicator> &ranks)
   RankGroups groups;
   std::string told;
   TRAINRT_TRY(meetGroups(*control, which, groups, told));
-  ranks = std::make_shared<ProcessRanks>(which, groups, std::move(control));
+  std::unique_ptr<HostBoard> board;
+  if (which.world > 1)
+    TRAINRT_TRY(meetAtBoard(*control, which.rank, which.world, board));
+  ranks = std::make_shared<ProcessRanks>(which, groups, std::move(control), std::move(board));
   ranks->nodes = std::move(told);
   return {};
 }

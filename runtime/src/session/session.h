@@ -207,9 +207,8 @@ private:
                     std::vector<std::pair<double, double>> &losses);
   /// From the sum of all losses to the step's.
   void finishLoss(const StepOptions &options, StepResult &result);
-  /// Tells of `seconds` that the others were waited for, if there is somebody to be told.
-  void tellWait(double seconds) const;
   // Of several ranks.
+  Status meet(const RankOutcome &mine, std::vector<RankOutcome> &all) const;
   Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result);
   std::string describeStep(const StepOptions &options) const;

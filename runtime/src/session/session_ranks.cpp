@@ -25,13 +25,12 @@ std::string Session::describeStep(const StepOptions &options) const {
                              {", norm clipped to ", options.clipNorm}})
     if (!std::isnan(value))
       text << what << value;
-  const std::string &manifest = source->manifestText();
   static constexpr const char *weightings[] = {"as their losses", "the same", "by rows",
                                                "by tokens"};
   text << ", micro-batches counting " << weightings[size_t(options.accumulateBy)] << ", seed "
        << key << (options.allowNonfinite ? ", whatever is not finite" : "")
        << (ranks->wantsVendorSums() ? ", with sums of the vendor's" : "") << " of package "
-       << hex64(fnv1a64(manifest.data(), manifest.size()));
+       << hex64(source->manifest().checksums.at("manifest"));
   return text.str();
 }
 
@@ -40,13 +39,18 @@ Status Session::atStep(Status status) const {
                                          : status;
 }
 
-void Session::tellWait(double seconds) const {
-  if (!commandDone)
-    return;
-  CommandRecord record;
-  record.name = "wait for the other ranks";
-  record.seconds = seconds;
-  commandDone(record);
+/// Here the quicker ranks wait for the slower ones, which `commandDone` is told of.
+Status Session::meet(const RankOutcome &mine, std::vector<RankOutcome> &all) const {
+  const auto began = std::chrono::steady_clock::now();
+  const Status status = exchangeOutcomes(*ranks, mine, all);
+  if (commandDone) {
+    CommandRecord record;
+    record.name = "wait for the other ranks";
+    record.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    commandDone(record);
+  }
+  return status;
 }
 
 Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOptions &options,
@@ -170,10 +174,7 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   if (mine.status.ok() && cancelled.exchange(false))
     mine.status = Status(Code::Cancelled, "cancelled before the update");
   std::vector<RankOutcome> all;
-  // Here the quicker ranks wait for the slower ones: the exchange of gradients is of all at once.
-  const auto began = std::chrono::steady_clock::now();
-  TRAINRT_TRY(exchangeOutcomes(*ranks, mine, all));
-  tellWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  TRAINRT_TRY(meet(mine, all));
   mergeOutcomes(all, result);
   finishLoss(options, result);
   return {};
@@ -223,9 +224,7 @@ Status Session::stepAtOnce(const StepOptions &options, StepResult &result) {
   if (hasBatch)
     mine.losses.emplace_back(factor, done.loss);
   std::vector<RankOutcome> all;
-  const auto start = std::chrono::steady_clock::now();
-  const Status status = exchangeOutcomes(*ranks, mine, all);
-  tellWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  const Status status = meet(mine, all);
   const bool isLeftOut =
       std::any_of(all.begin(), all.end(), [](const RankOutcome &one) { return one.isLeftOut; });
   if (!status.ok()) {

@@ -23,9 +23,9 @@ sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
 from ranks import Processes  # noqa: E402
 
-#: What the ranks tell each other: once, which nodes they are of and what they were started with; in a step two agreements, and three
-#: meetings of a checkpoint; and the halves of an exchange.
-STARTS = 2
+#: What the ranks tell each other: once, which nodes they are of, whether they share memory (twice), and what they were started with; in a
+#: step two agreements, and three meetings of a checkpoint; and the halves of an exchange.
+STARTS = 4
 AGREES, HAS_GRADIENTS, BEGINS_SAVE, HAS_WRITTEN, HAS_SAVED, A_STEP = 1, 2, 3, 4, 5, 5
 EXCHANGES, SUMS, AN_EXCHANGE = 1, 2, 2
 SECONDS_OF_SILENCE = 5
@@ -141,6 +141,15 @@ class Cases(Processes):
             for m in self.moments()
             if m[0] in ("micro-batch", "exchanges", "has written")
         )
+
+    def case_sharing_memory(self):
+        """Ranks that tell each other most things through memory that they share, somewhere behind an exchange."""
+        jobs = []
+        for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGSTOP)):
+            environment = self.call_at(f"writev:{2 * AN_EXCHANGE + SUMS}:1", number) | {"SHARES": "1"}
+            what = f"rank {victim} gets signal {number} where memory is shared:"
+            jobs.append(lambda a=(what, victim, environment, [], number == signal.SIGSTOP, (1, 2, 3)): self.lost(*a))
+        self.all_at_once(jobs)
 
     def case_files(self):
         """While it reads its data, and at every call of its part of a checkpoint."""

@@ -6,14 +6,8 @@
 
 #include <atomic>
 #include <cassert>
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <random>
-#include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
 
 namespace trainrt::cuda {
 
@@ -27,60 +21,14 @@ struct PeerBoard::Row {
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "processes share it");
 };
 
-PeerBoard::PeerBoard(Communicator &ranks) : ranks(ranks), world(size_t(ranks.world())) {}
+size_t PeerBoard::bytes() const { return world * (sizeof(Row) + 2 * mostBytes); }
 
-PeerBoard::~PeerBoard() {
-  removeName();
-  if (memory)
-    ::munmap(memory, world * (sizeof(Row) + 2 * mostBytes));
+PeerBoard::Row &PeerBoard::row(size_t rank) const {
+  return reinterpret_cast<Row *>(memory.data())[rank];
 }
-
-PeerBoard::Row &PeerBoard::row(size_t rank) const { return reinterpret_cast<Row *>(memory)[rank]; }
 
 std::byte *PeerBoard::slot(size_t rank, uint64_t number) const {
-  return memory + world * sizeof(Row) + (2 * rank + number % 2) * mostBytes;
-}
-
-/// All of a new one's pages are got, so that no later write ends the process.
-Status PeerBoard::map(int file, bool isNew) {
-  const size_t bytes = world * (sizeof(Row) + 2 * mostBytes);
-  int error = isNew ? ::posix_fallocate(file, 0, off_t(bytes)) : 0;
-  void *mapped = MAP_FAILED;
-  if (!error) {
-    mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    error = mapped == MAP_FAILED ? errno : 0;
-  }
-  ::close(file);
-  if (error)
-    return fail(Code::Unsupported, "no memory that processes share: ", std::strerror(error));
-  memory = static_cast<std::byte *>(mapped);
-  return {};
-}
-
-Status PeerBoard::create(char (&name)[nameBytes]) {
-  std::random_device random;
-  ownName = "/trainrt-" + std::to_string(::getpid()) + "-" + std::to_string(random());
-  assert(ownName.size() < nameBytes);
-  const int file = ::shm_open(ownName.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (file < 0) {
-    ownName.clear();
-    return fail(Code::Unsupported, "no memory that processes share: ", std::strerror(errno));
-  }
-  std::memcpy(name, ownName.c_str(), ownName.size() + 1);
-  return map(file, true);
-}
-
-Status PeerBoard::open(const char (&name)[nameBytes]) {
-  const int file = ::shm_open(name, O_RDWR, 0);
-  if (file < 0)
-    return fail(Code::Unsupported,
-                "it does not see rank 0's memory of the host: ", std::strerror(errno));
-  return map(file, false);
-}
-
-void PeerBoard::removeName() {
-  if (!ownName.empty())
-    ::shm_unlink(std::exchange(ownName, {}).c_str());
+  return memory.data() + world * sizeof(Row) + (2 * rank + number % 2) * mostBytes;
 }
 
 /// Others are mostly there, or come soon.

@@ -5,6 +5,7 @@
 #define TRAINRT_DEVICE_CUDA_RANKS_PEER_BOARD_H
 
 #include "comm/communicator.h"
+#include "comm/host_memory.h"
 
 #include <cstddef>
 
@@ -12,19 +13,15 @@ namespace trainrt::cuda {
 
 class PeerBoard {
 public:
-  static constexpr size_t mostRanks = 16, mostBytes = size_t(128) << 10, nameBytes = 64;
+  static constexpr size_t mostRanks = 16, mostBytes = size_t(128) << 10;
 
-  explicit PeerBoard(Communicator &ranks);
-  ~PeerBoard();
-  PeerBoard(const PeerBoard &) = delete;
-  PeerBoard &operator=(const PeerBoard &) = delete;
+  explicit PeerBoard(Communicator &ranks) : ranks(ranks), world(size_t(ranks.world())) {}
 
   /// By the first rank. The name is for the others.
-  Status create(char (&name)[nameBytes]);
+  Status create(std::string &name) { return memory.create(bytes(), name); }
   /// By the others.
-  Status open(const char (&name)[nameBytes]);
-  /// No rank opens it any more, if the first one says so: it ends with those that have it.
-  void removeName();
+  Status open(const std::string &name) { return memory.open(name, bytes()); }
+  void removeName() { memory.removeName(); }
 
   /// The bytes of all ranks, by rank, as they are until the next call. All ranks call it, with
   /// `mostBytes` at most; one thread of each. RankLost where one does not come.
@@ -42,7 +39,7 @@ public:
 
 private:
   struct Row;
-  Status map(int file, bool isNew);
+  size_t bytes() const;
   Row &row(size_t rank) const;
   std::byte *slot(size_t rank, uint64_t number) const;
   /// Waits until `isThere(rank)` for all others.
@@ -50,8 +47,7 @@ private:
 
   Communicator &ranks;
   const size_t world;
-  std::byte *memory = nullptr;
-  std::string ownName;
+  HostMemory memory;
   uint64_t gathered = 0;
 };
 

@@ -54,7 +54,7 @@ struct Offer {
   char host[64]; ///< one that runs: the identity of its boot
   CUuuid gpu;
   PeerPlace flags;
-  char board[PeerBoard::nameBytes]; ///< of the first one's
+  char board[HostMemory::nameBytes]; ///< of the first one's
 };
 
 Status readHost(char (&host)[64]) {
@@ -193,8 +193,11 @@ Status PeerExchange::prepare(Offer &offer) {
   TRAINRT_TRY(last.create(context, CU_EVENT_DISABLE_TIMING));
   TRAINRT_TRY(driver.check(driver.cuMemsetD8Async(word(0), 0, size_t(4 * numWords()), side), what));
   TRAINRT_TRY(driver.check(driver.cuStreamSynchronize(side), what));
-  if (rank() == 0)
-    TRAINRT_TRY(board.create(offer.board));
+  if (rank() == 0) {
+    std::string name;
+    TRAINRT_TRY(board.create(name));
+    std::memcpy(offer.board, name.c_str(), name.size() + 1);
+  }
   return memory.place(flagsOf[own()], offer.flags);
 }
 
