@@ -125,39 +125,29 @@ struct Workspace {
 // looked for and where; a status of its own: the name of that status), Unsupported for a call that
 // it cannot do (with the shapes, and what to compile differently).
 
-/// A matmul with everything decided.
-class GemmPlan {
+/// A call with everything decided but its operands' addresses.
+template <typename Operands> class LibraryPlan {
 public:
-  virtual ~GemmPlan() = default;
+  virtual ~LibraryPlan() = default;
+  virtual uint64_t workspaceBytes() const = 0;
+  /// Only enqueues work on `stream`; may be captured.
+  virtual Status enqueue(StreamHandle stream, const Operands &operands,
+                         Workspace workspace) const = 0;
+};
+
+class GemmPlan : public LibraryPlan<GemmOperands> {
+public:
   /// What decides the algorithm, and which one it is. One line each; "" where none is needed.
   virtual std::string key() const = 0;
   virtual std::string algorithm() const = 0;
-  virtual uint64_t workspaceBytes() const = 0;
-  /// Only enqueues work on `stream`; may be captured.
-  virtual Status enqueue(StreamHandle stream, const GemmOperands &operands,
-                         Workspace workspace) const = 0;
 };
 
-/// An attention with everything decided.
-class AttentionPlan {
-public:
-  virtual ~AttentionPlan() = default;
-  virtual uint64_t workspaceBytes() const = 0;
-  /// Only enqueues work on `stream`; may be captured.
-  virtual Status enqueue(StreamHandle stream, const AttentionOperands &operands,
-                         Workspace workspace) const = 0;
-};
+using AttentionPlan = LibraryPlan<AttentionOperands>;
 
-/// A convolution with everything decided.
-class ConvolutionPlan {
+class ConvolutionPlan : public LibraryPlan<ConvolutionOperands> {
 public:
-  virtual ~ConvolutionPlan() = default;
   /// What decides the algorithm, one line.
   virtual std::string key() const = 0;
-  virtual uint64_t workspaceBytes() const = 0;
-  /// Only enqueues work on `stream`; may be captured.
-  virtual Status enqueue(StreamHandle stream, const ConvolutionOperands &operands,
-                         Workspace workspace) const = 0;
 };
 
 /// cuBLASLt.

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention by cuDNN, or over short segments by the runtime's own kernels.
 
-#include "device/cuda/commands/device_command.h"
+#include "device/cuda/commands/library_command.h"
 
 namespace trainrt::cuda {
 
-namespace {
 using Which = AttentionOperand;
 
-/// What a library has to know of a step, without addresses: equal steps of several layers are equal
-/// calls.
 AttentionCall callOf(const AttentionView &step) {
   AttentionCall call;
   call.backward = step.op.backward;
@@ -42,38 +39,18 @@ AttentionCall callOf(const AttentionView &step) {
   return call;
 }
 
-/// The plan comes when those of all commands are found; nothing else is called before.
-class DeviceAttention final : public DeviceCommand {
-public:
-  explicit DeviceAttention(const AttentionView &step) : step(step) {}
-
-  void resolve(const Addresses &addresses) override {
-    auto of = [&](Which which) { return addresses.of(step.place(which)); };
-    operands = {of(Which::Q),     of(Which::K),    of(Which::V),    of(Which::O),
-                of(Which::Stats), of(Which::Bias), of(Which::Seed), of(Which::DO),
-                of(Which::DQ),    of(Which::DK),   of(Which::DV),   of(Which::Segments)};
-  }
-  Status enqueue(CUstream stream, Workspace workspace) const override {
-    return plan->enqueue(stream, operands, workspace);
-  }
-  uint64_t workspaceBytes() const override { return plan->workspaceBytes(); }
-
-  std::shared_ptr<const AttentionPlan> plan;
-
-private:
-  const AttentionView step;
-  AttentionOperands operands;
-};
-} // namespace
+AttentionOperands operandsOf(const AttentionView &step, const Addresses &addresses) {
+  auto of = [&](Which which) { return addresses.of(step.place(which)); };
+  return {of(Which::Q),     of(Which::K),    of(Which::V),    of(Which::O),
+          of(Which::Stats), of(Which::Bias), of(Which::Seed), of(Which::DO),
+          of(Which::DQ),    of(Which::DK),   of(Which::DV),   of(Which::Segments)};
+}
 
 template <>
 Status prepareOnDevice(const AttentionView &step, DeviceContext &context,
                        std::unique_ptr<DeviceCommand> &command) {
-  if (step.isEmpty())
-    return {};
-  auto made = std::make_unique<DeviceAttention>(step);
-  context.calls.add(callOf(step), made->plan, context.number);
-  command = std::move(made);
+  if (!step.isEmpty())
+    AttentionCommand::prepare(step, context, command);
   return {};
 }
 

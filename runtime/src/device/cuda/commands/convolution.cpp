@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Convolutions by cuDNN.
 
-#include "device/cuda/commands/convolution.h"
+#include "device/cuda/commands/library_command.h"
 #include "format/memory/workspace_bounds.h"
 
 namespace trainrt::cuda {
 
-/// What a library has to know of a step, without addresses: equal steps of several layers are equal
-/// calls.
-ConvolutionCall DeviceConvolution::call() const {
+ConvolutionCall callOf(const ConvolutionView &step) {
   ConvolutionCall call;
   call.kind = step.op.kind;
   call.dtype = step.op.dtype;
@@ -30,9 +28,9 @@ ConvolutionCall DeviceConvolution::call() const {
   return call;
 }
 
-void DeviceConvolution::resolve(const Addresses &addresses) {
+ConvolutionOperands operandsOf(const ConvolutionView &step, const Addresses &addresses) {
   auto of = [&](size_t operand) { return addresses.of(step.places[operand]); };
-  operands = {of(Convolution::Input), of(Convolution::FilterOperand), of(Convolution::Output)};
+  return {of(Convolution::Input), of(Convolution::FilterOperand), of(Convolution::Output)};
 }
 
 namespace {
@@ -57,19 +55,13 @@ private:
 };
 } // namespace
 
-/// The plan comes when those of all commands are found.
 template <>
 Status prepareOnDevice(const ConvolutionView &step, DeviceContext &context,
                        std::unique_ptr<DeviceCommand> &command) {
-  if (step.isEmpty())
-    return {};
-  if (step.isZero()) {
+  if (step.isZero() && !step.isEmpty())
     command = std::make_unique<DeviceZeros>(step, context.context.driver());
-    return {};
-  }
-  auto made = std::make_unique<DeviceConvolution>(step);
-  context.calls.add(made->call(), made->plan, context.number);
-  command = std::move(made);
+  else if (!step.isEmpty())
+    ConvolutionCommand::prepare(step, context, command);
   return {};
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Matmuls by cuBLASLt.
 
-#include "device/cuda/commands/gemm.h"
+#include "device/cuda/commands/library_command.h"
 #include "format/memory/workspace_bounds.h"
 
 namespace trainrt::cuda {
 
-GemmCall DeviceGemm::call() const {
+GemmCall callOf(const GemmView &step) {
   GemmCall call;
   call.dtype = step.op.dtype;
   call.resultType = step.op.resultType;
@@ -33,20 +33,16 @@ GemmCall DeviceGemm::call() const {
   return call;
 }
 
-void DeviceGemm::resolve(const Addresses &addresses) {
+GemmOperands operandsOf(const GemmView &step, const Addresses &addresses) {
   auto of = [&](size_t operand) { return addresses.of(step.places[operand]); };
-  operands = {of(Gemm::A), of(Gemm::B), of(Gemm::C), of(Gemm::Bias), of(Gemm::Aux)};
+  return {of(Gemm::A), of(Gemm::B), of(Gemm::C), of(Gemm::Bias), of(Gemm::Aux)};
 }
 
-/// The plan comes when those of all commands are found.
 template <>
 Status prepareOnDevice(const GemmView &step, DeviceContext &context,
                        std::unique_ptr<DeviceCommand> &command) {
-  if (step.isEmpty())
-    return {};
-  auto made = std::make_unique<DeviceGemm>(step);
-  context.calls.add(made->call(), made->plan, context.number);
-  command = std::move(made);
+  if (!step.isEmpty())
+    GemmCommand::prepare(step, context, command);
   return {};
 }
 

@@ -26,8 +26,8 @@ void forEachLasting(const ExecutionPlan &plan, const ExecutionPlan::Step &step,
 }
 
 /// A matmul with something to choose; null for other commands.
-const DeviceGemm *choosable(const Commands &commands, size_t index) {
-  auto *gemm = commands.as<DeviceGemm>(index);
+const GemmCommand *choosable(const Commands &commands, size_t index) {
+  auto *gemm = commands.as<GemmCommand>(index);
   return gemm && !gemm->plan->key().empty() ? gemm : nullptr;
 }
 const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
@@ -40,7 +40,7 @@ const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
 int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
   int64_t most = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (!choosable(commands, i) && !withVariants(commands, i) && !commands.as<DeviceConvolution>(i))
+    if (!choosable(commands, i) && !withVariants(commands, i) && !commands.as<ConvolutionCommand>(i))
       continue;
     // One behind the other.
     int64_t sum = 0;
@@ -61,7 +61,7 @@ void TuningSubjects::add(const Commands &commands, const ExecutionPlan &plan) {
     } else if (auto *product = choosable(commands, i)) {
       GemmOperands at = product->operands;
       addCall(*product, products, at, {&at.a, &at.b, &at.c, &at.bias, &at.aux}, plan, step);
-    } else if (auto *convolution = commands.as<DeviceConvolution>(i)) {
+    } else if (auto *convolution = commands.as<ConvolutionCommand>(i)) {
       ConvolutionOperands at = convolution->operands;
       addCall(*convolution, convolutions, at, {&at.input, &at.filter, &at.output}, plan, step);
     }
@@ -82,7 +82,7 @@ void TuningSubjects::addCall(const Command &command, List &list, const Operands 
   const std::string key = command.plan->key();
   auto same = std::ranges::find_if(list, [&](const auto &known) { return known.key == key; });
   if (same == list.end())
-    same = list.insert(list.end(), {key, command.call(), {}});
+    same = list.insert(list.end(), {key, callOf(command.step), {}});
   same->uses.push_back(operands);
 }
 

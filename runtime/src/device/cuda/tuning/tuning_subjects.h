@@ -5,9 +5,8 @@
 #define TRAINRT_DEVICE_CUDA_TUNING_SUBJECTS_H
 
 #include "device/cuda/commands.h"
-#include "device/cuda/commands/convolution.h"
-#include "device/cuda/commands/gemm.h"
 #include "device/cuda/commands/launch.h"
+#include "device/cuda/commands/library_command.h"
 #include "device/cuda/tuning/tuner.h"
 
 #include <vector>
