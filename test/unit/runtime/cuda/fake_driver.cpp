@@ -286,6 +286,10 @@ EXPORT CUresult cuMemFreeHost(void *memory) {
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
                                      CUstream stream) {
+  if (bytes && state.failingUpload == bytes) {
+    state.failingUpload = 0;
+    return peerAccessUnsupported;
+  }
   enqueue(stream, {[=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); }});
   return sticky;
 }

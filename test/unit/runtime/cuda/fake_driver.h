@@ -40,6 +40,7 @@ struct FakeCuda {
   int peers, failingOpening;
   /* Copies between ranks that tell nobody that they are done. */
   int isSilent;
+  size_t failingUpload; /* the next copy of so many bytes to the GPU fails; 0: none */
   size_t exported;    /* bytes of memory that others have been let open, not freed */
   int freedWhileOpen; /* blocks that others had open when they were freed */
 };

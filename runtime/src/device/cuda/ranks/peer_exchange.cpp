@@ -228,8 +228,6 @@ Status PeerExchange::tryIt() {
     numbers[size_t(i)] = numberOf(rank(), i);
   const char *what = "cannot add up a few numbers";
   CUstream stream = nullptr;
-  Event done;
-  TRAINRT_TRY(done.create(context, CU_EVENT_DISABLE_TIMING));
   Status status = driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what);
   auto call = [&](CUresult result) { status = driver.check(result, what); };
   const size_t bytes = numbers.size() * sizeof(float);
@@ -238,6 +236,8 @@ Status PeerExchange::tryIt() {
   const Tensor tensor = inPlace(DType::F32, trialNumbers(), trialElements);
   if (status.ok())
     status = enqueue(Collective::Kind::AllReduce, DType::F32, {&tensor, 1}, stream);
+  else
+    board.leave(); // the others do not wait for it there
   if (stream)
     driver.cuEventRecord(last.get(), stream);
   if (status.ok())
