@@ -40,7 +40,8 @@ const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
 int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
   int64_t most = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (!choosable(commands, i) && !withVariants(commands, i) && !commands.as<ConvolutionCommand>(i))
+    if (!choosable(commands, i) && !withVariants(commands, i) &&
+        !commands.as<ConvolutionCommand>(i))
       continue;
     // One behind the other.
     int64_t sum = 0;
