@@ -4,6 +4,7 @@
 // two roles that no layer shares. docs/exporting.md tells users about each.
 
 #include "ExportHazards.h"
+#include "Sizes/SizeHints.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -197,8 +198,13 @@ static std::string originOf(NodeContext &c, DimAttr size) {
 std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   std::optional<int64_t> fixed = a.getConstant() ? a.getConstant() : b.getConstant();
   DimAttr other = a.getConstant() ? b : a;
-  if (!fixed)
+  if (!fixed) {
+    // max(0, a) of a slice is a from some bound on.
+    DimAttr zero = c.dim(0);
+    if (train::maxDim(a, zero) == b || train::maxDim(b, zero) == a)
+      return boundHint({train::maxDim(a, zero) == b ? a : b});
     return "; give the inputs' axes one name, or fix both with --dim";
+  }
   // A user's own --dim is the likeliest cause.
   if (other.getConstant()) {
     for (const DimBound &bound : c.state.options->dims)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Resize and Upsample, one axis after the other: whole factors repeat elements, others are weighted
-// sums of one, two or four elements at positions that are known while compiling.
+// sums of one, two or four elements. Their positions are tables where sizes are known while
+// compiling, and else computed by the run.
 
+#include "lib/Conversion/ONNXToTrain/Images/Interpolation.h"
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include <cmath>
@@ -19,10 +21,10 @@ constexpr double kLeastScale = 1e-6, kMostScale = 1e6;
 constexpr int64_t kMostPositions = 1 << 20;
 
 /// How one axis is resized.
-/// `to` may be a size of the batch; `scale` is always a number.
+/// Sizes may be of the batch; without a `scale` it is to / from.
 struct AxisResize {
   int64_t axis;
-  double scale;
+  std::optional<double> scale;
   DimAttr from, to;
 };
 
@@ -124,9 +126,8 @@ private:
     for (auto [axis, to] : llvm::zip(axes, *sizes)) {
       DimAttr from = c.dims(0)[axis];
       // Of equal sizes.
-      double scale = 1;
+      std::optional<double> scale = 1;
       if (from != to) {
-        // Whole factors may be of unknown sizes.
         DimAttr factor = train::divideExactly(to, from);
         auto whole = factor ? factor.getConstant() : std::nullopt;
         auto a = from.getConstant(), b = to.getConstant();
@@ -135,8 +136,7 @@ private:
         else if (a && b && *a > 0)
           scale = double(*b) / double(*a);
         else
-          return fail("sizes '" + from.str() + "' to '" + to.str() +
-                      "' have to be known while compiling" + fixHint({from, to}));
+          scale = std::nullopt;
       }
       result.push_back({axis, scale, from, to});
     }
@@ -155,24 +155,30 @@ private:
     double inverse = std::round(1 / scale);
     if (std::abs(inverse * scale - 1) < 1e-7)
       return train::floorDiv(from, c.dim(int64_t(inverse)));
-    (void)c.fail("its scale " + Twine(std::to_string(scale)) + " of the size '" + from.str() +
-                 "', which is not known while compiling, is not whole" + fixHint({from}));
+    // Halves, quarters and so on are numbers that the scale is exactly.
+    for (int64_t parts = 2; parts <= 64; parts *= 2)
+      if (scale * parts == std::floor(scale * parts))
+        return train::floorDiv(from * c.dim(int64_t(scale * parts)), c.dim(parts));
+    (void)c.fail(
+        "its scale " + Twine(std::to_string(scale)) + " of the size '" + from.str() +
+        "', which is not known while compiling, is neither whole nor a number of halves to 64ths" +
+        fixHint({from}));
     return std::nullopt;
   }
 
   Value resize(Value x, const AxisResize &r) {
     Dims dims = train::getDims(x);
     TrainBuilder &tb = c.tb;
-    bool whole =
-        // Exact for all sizes.
-        r.scale == std::floor(r.scale) && r.scale >= 1 && r.to == r.from * c.dim(int64_t(r.scale));
+    bool whole = r.scale && *r.scale == std::floor(*r.scale) && *r.scale >= 1 &&
+                 // Exact for all sizes.
+                 r.to == r.from * c.dim(int64_t(*r.scale));
     // The nearest of o / f, rounded down, and of (o + 0.5) / f - 0.5, rounded to nearest, is o / f.
     bool repeats =
         (transform == "asymmetric" && nearest == "floor") ||
         (transform != "asymmetric" && transform != "align_corners" && nearest.starts_with("round"));
     if (mode == "nearest" && whole && repeats) {
       Dims repeated = dims;
-      repeated.insert(repeated.begin() + r.axis + 1, c.dim(int64_t(r.scale)));
+      repeated.insert(repeated.begin() + r.axis + 1, c.dim(int64_t(*r.scale)));
       // The new axis behind the one that is resized, where each element is repeated.
       SmallVector<int64_t> kept;
       for (int64_t axis = 0; axis < int64_t(repeated.size()); ++axis)
@@ -182,12 +188,8 @@ private:
       return tb.reshape(tb.broadcast(x, repeated, kept), dims);
     }
     auto from = r.from.getConstant(), to = r.to.getConstant();
-    // Tables are made while compiling.
-    if (!from || !to) {
-      (void)c.fail("size '" + r.from.str() + "' has to be known while compiling for this " + mode +
-                   " resize" + fixHint({r.from, r.to}));
-      return {};
-    }
+    if (!from || !to)
+      return resizeAtRun(x, r);
     if (*from < 1 || *to < 1 || *to > kMostPositions) {
       (void)c.fail("its size '" + r.from.str() + "' cannot become '" + r.to.str() +
                    "'; sizes from 1 to " + Twine(kMostPositions) + " can");
@@ -196,63 +198,71 @@ private:
     // Every element is a weighted sum of the same number of elements.
     SmallVector<SmallVector<int64_t>> positions;
     SmallVector<SmallVector<double>> weights;
+    Interpolation how = interpolation();
     for (int64_t o = 0; o < *to; ++o) {
-      std::vector<Tap> taps = tapsAt(source(o, *from, *to, r.scale), *from);
+      double at = how.source(double(o), double(*from), double(*to), *r.scale);
+      auto taps = how.taps(at, double(*from));
       // Of all elements alike, so that one gather for each tap does.
       positions.resize(taps.size());
       weights.resize(taps.size());
       for (auto [i, tap] : llvm::enumerate(taps)) {
-        positions[i].push_back(tap.position);
+        positions[i].push_back(int64_t(tap.position));
         weights[i].push_back(tap.weight);
       }
     }
-    Value sum;
+    SmallVector<std::pair<Value, Value>> taps;
+    for (auto [at, weight] : llvm::zip(positions, weights))
+      taps.push_back(
+          {indices(at), positions.size() > 1 ? table(weight, train::getElementType(x)) : Value()});
+    return sumOfTaps(x, r, taps);
+  }
+
+  /// The same with positions and weights that the run computes from its sizes, in f64 as here.
+  Value resizeAtRun(Value x, const AxisResize &r) {
+    TrainBuilder &tb = c.tb;
+    // An image without rows has no pixel to read: a check on the sizes of a batch.
+    auto demand = [&](DimAttr size, int64_t least) {
+      if (!c.state.bounds.atMost(c.dim(least), size))
+        (void)c.state.bounds.demandAtMost(c.dim(least) - size, 0);
+    };
+    // So many that one is left.
+    demand(r.from, r.scale ? std::max<int64_t>(1, std::ceil(1 / *r.scale - 1e-6)) : 1);
+    demand(r.to, 1);
+    Type real = tb.b().getF64Type();
+    AxisNumber o{&tb, tb.iota({r.to}, real, 0)};
+    auto sized = [&](DimAttr size) { return o.with(tb.splat(tb.dim(size, real), o.value)); };
+    AxisNumber from = sized(r.from), to = sized(r.to);
+    AxisNumber scale = r.scale ? o.of(*r.scale) : to / from;
+    Interpolation how = interpolation();
+    auto found = how.taps(how.source(o, from, to, scale), from);
+    SmallVector<std::pair<Value, Value>> taps;
+    for (auto [position, weight] : found)
+      taps.push_back(
+          {tb.cast(position.value, tb.b().getI64Type()),
+           found.size() > 1 ? tb.cast(weight.value, train::getElementType(x)) : Value()});
+    return sumOfTaps(x, r, taps);
+  }
+
+  /// The sum of the elements at `taps`, (positions, weights), along the axis; a null weight is 1.
+  Value sumOfTaps(Value x, const AxisResize &r, ArrayRef<std::pair<Value, Value>> taps) {
+    TrainBuilder &tb = c.tb;
+    Dims dims = train::getDims(x);
     dims[r.axis] = r.to;
-    for (auto [at, weight] : llvm::zip(positions, weights)) {
+    Value sum;
+    for (auto [at, weight] : taps) {
       // The taps in their order: sums are made the same way every time.
-      Value y = tb.gather(x, indices(at), r.axis);
-      if (positions.size() > 1)
-        y = tb.mul(y, tb.broadcast(table(weight, train::getElementType(x)), dims, {r.axis}));
+      Value y = tb.gather(x, at, r.axis);
+      if (weight)
+        y = tb.mul(y, tb.broadcast(weight, dims, {r.axis}));
       sum = sum ? tb.add(sum, y) : y;
     }
     return sum;
   }
 
-  struct Tap {
-    int64_t position;
-    double weight;
-  };
-
-  /// The elements around a position of an axis, with their weights.
-  std::vector<Tap> tapsAt(double position, int64_t size) {
-    // At the border its elements are read again.
-    auto clamp = [&](double at) { return std::clamp<int64_t>(int64_t(at), 0, size - 1); };
-    if (mode == "nearest")
-      return {{clamp(roundNearest(position)), 1}};
-    if (mode == "linear") {
-      position = std::clamp(position, 0.0, double(size - 1));
-      double low = std::floor(position), t = position - low;
-      return {{clamp(low), 1 - t}, {clamp(low + 1), t}};
-    }
-    // Keys' cubic convolution.
-    assert(size > 0 && "resize has asked");
-    double a = c.attr("cubic_coeff_a", -0.75), low = std::floor(position), t = position - low;
-    auto near = [&](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-    auto far = [&](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-    double weights[] = {far(1 + t), near(t), near(1 - t), far(2 - t)};
-    // The rest of the weights is scaled up then.
-    bool exclude = c.attr("exclude_outside", int64_t(0)) != 0;
-    double sum = 0;
-    for (int i = 0; i < 4; ++i) {
-      double at = low - 1 + i;
-      if (exclude && (at < 0 || at >= double(size)))
-        weights[i] = 0;
-      sum += weights[i];
-    }
-    std::vector<Tap> taps;
-    for (int i = 0; i < 4; ++i)
-      taps.push_back({clamp(low - 1 + i), exclude ? weights[i] / sum : weights[i]});
-    return taps;
+  Interpolation interpolation() {
+    // Keys' parameter, and the taps that count.
+    return {mode, transform, nearest, c.attr("cubic_coeff_a", -0.75),
+            c.attr("exclude_outside", int64_t(0)) != 0};
   }
 
   /// Weights, in the type that they are multiplied in.
@@ -267,37 +277,6 @@ private:
   Value indices(ArrayRef<int64_t> values) {
     auto type = RankedTensorType::get({int64_t(values.size())}, c.tb.b().getI64Type());
     return c.tb.constant(DenseElementsAttr::get(type, values));
-  }
-
-  /// Where the element `o` of the result lies in the input.
-  double source(int64_t o, int64_t from, int64_t to, double scale) {
-    double at = double(o);
-    if (transform == "asymmetric")
-      return at / scale;
-    // The first and the last elements stay at the ends.
-    if (transform == "align_corners")
-      return to == 1 ? 0 : at * double(from - 1) / (scale * double(from) - 1);
-    // PyTorch has a single element at the start, not in the middle.
-    if (transform == "pytorch_half_pixel" && to == 1)
-      return 0;
-    double offset = 0;
-    // By what rounding has cut off the result, half on each side.
-    if (transform == "half_pixel_symmetric") {
-      double adjustment = double(to) / (scale * double(from));
-      offset = double(from) / 2 * (1 - adjustment);
-    }
-    return offset + (at + 0.5) / scale - 0.5;
-  }
-
-  double roundNearest(double position) {
-    if (nearest == "floor")
-      return std::floor(position);
-    if (nearest == "ceil")
-      return std::ceil(position);
-    if (nearest == "round_prefer_ceil")
-      return std::floor(position + 0.5);
-    // round_prefer_floor: half goes down.
-    return std::ceil(position - 0.5);
   }
 
   NodeContext &c;
