@@ -6,6 +6,7 @@
 #include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Collectives/Shards.h"
 #include "dialects/Train/Convolution/Convolution.h"
+#include "dialects/Train/CustomGradient/CustomGradient.h"
 #include "dialects/Train/Loops/Loops.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Reorder/Reorder.h"
@@ -44,6 +45,10 @@ void TrainDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Train/TrainLoops.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainCustomGradient.cpp.inc"
       >();
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());

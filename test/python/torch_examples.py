@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The page's snippets with PyTorch, and the example with Hugging Face's Trainer."""
 
+import contextlib
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,25 @@ class Examples(unittest.TestCase):
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, ROOT / "test/python/docs.py", ROOT / "docs/python.md", folder, "--torch"], check=True)
+
+    def test_own_gradient(self):
+        """PyTorch's gradient and that of the exported model, both of the estimator's backward."""
+        import numpy
+        import torch
+        from safetensors.torch import load_file
+
+        code = re.search(r"^```python\n(import torch.*?)^```", (ROOT / "docs/plugins.md").read_text(), re.M | re.S)[1]
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            names = {"__name__": "page"}
+            exec(compile(code, "snippet", "exec"), names)
+            x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+            names["model"](x).backward()
+            numpy.savez("x.npz", x=x.numpy())
+            tools = ROOT / "build" / "bin"
+            subprocess.run([tools / "trainc", "model.onnx", "-o", "model.tpk"], check=True)
+            data = ["--data", "x.npz", "--batch-size", "6", "--dump-gradients", "g.safetensors"]
+            subprocess.run([tools / "trainc-run", "model.tpk", *data], check=True)
+            torch.testing.assert_close(load_file("g.safetensors")["linear.weight"], names["model"].linear.weight.grad)
 
     def test_trainer(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -225,6 +225,7 @@ void registerScatter(HandlerTable &table);
 void registerOrder(HandlerTable &table);
 void registerSignal(HandlerTable &table);
 void registerControlFlow(HandlerTable &table);
+void registerCustomGradient(HandlerTable &table);
 void registerIndex(HandlerTable &table);
 void registerSelection(HandlerTable &table);
 void registerSequence(HandlerTable &table);

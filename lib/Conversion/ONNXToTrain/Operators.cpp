@@ -20,6 +20,7 @@ void registerAll(HandlerTable &table) {
   registerOrder(table);
   registerSignal(table);
   registerControlFlow(table);
+  registerCustomGradient(table);
   registerIndex(table);
   registerSelection(table);
   registerSequence(table);

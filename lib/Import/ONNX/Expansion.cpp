@@ -47,6 +47,9 @@ public:
       auto [state, isNew] = states.try_emplace(at);
       if (isNew) {
         state->second.nodes = look(at->node());
+        if (auto key = gradientKey(*at))
+          if (const FunctionProto *gradient = functions.lookup(*key))
+            state->second.nodes.calls.push_back(gradient);
         // By the pointer: entries move as others come.
         std::vector<const FunctionProto *> calls = state->second.nodes.calls;
         for (const FunctionProto *callee : calls)
@@ -100,6 +103,24 @@ private:
 /// The default domain has two names.
 std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
   return ((domain == "ai.onnx" ? "" : domain) + "\x01" + name + "\x01" + overload).str();
+}
+
+StringRef metadataOf(const FunctionProto &function, StringRef key) {
+  for (const auto &entry : function.metadata_props())
+    if (entry.key() == key)
+      return entry.value();
+  return {};
+}
+
+/// Of the same domain, where none is written.
+std::optional<std::string> gradientKey(const FunctionProto &function) {
+  StringRef name = metadataOf(function, "trainc.gradient");
+  if (name.empty())
+    return std::nullopt;
+  auto [domain, type] = name.split("::");
+  if (type.empty())
+    std::tie(domain, type) = std::pair(StringRef(function.domain()), name);
+  return functionKey(domain, type, function.overload());
 }
 
 Expansion measureExpansion(const ::onnx::ModelProto &model, const Functions &functions) {

@@ -7,6 +7,7 @@
 
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"
+#include <optional>
 #include <string>
 
 namespace trainc::detail {
@@ -14,6 +15,11 @@ namespace trainc::detail {
 /// Local functions by `functionKey`.
 using Functions = llvm::StringMap<const ::onnx::FunctionProto *>;
 std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
+
+/// The key of the function that computes the gradient of `function`, where its metadata names one.
+std::optional<std::string> gradientKey(const ::onnx::FunctionProto &function);
+/// An entry of a function's metadata; "" where it has none.
+llvm::StringRef metadataOf(const ::onnx::FunctionProto &function, llvm::StringRef key);
 
 struct Expansion {
   /// Nodes in the file, those of functions and subgraphs among them, and how many are taken of a

@@ -23,16 +23,6 @@ namespace trainc::detail {
 /// Calls within calls and subgraphs: each takes a frame of the stack.
 static constexpr unsigned maxDepth = 64;
 
-/// A node of the file with the name and opset that messages and locations use.
-/// A node is spoken of by its name, its place in the file, and the opset of its domain where it
-/// stands.
-struct GraphBuilder::NodeRef {
-  const NodeProto &proto;
-  std::string name;
-  int64_t index;
-  int64_t version;
-};
-
 /// From the inside out: subgraphs see the values around them.
 Value Scope::find(StringRef name) const {
   for (const Scope *scope = this; scope; scope = scope->parent)
@@ -297,12 +287,16 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
   return success();
 }
 
+const FunctionProto *GraphBuilder::functionOf(const NodeRef &node) const {
+  return functions.lookup(
+      functionKey(node.proto.domain(), node.proto.op_type(), node.proto.overload()));
+}
+
 LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder &builder) {
   const NodeProto &proto = node.proto;
   // Local functions go before operators of the same name.
-  auto function = functions.find(functionKey(proto.domain(), proto.op_type(), proto.overload()));
-  if (function != functions.end())
-    return inlineCall(node, *function->second, scope, builder);
+  if (const FunctionProto *function = functionOf(node))
+    return inlineCall(node, *function, scope, builder);
 
   assert(!node.name.empty() && "made unique above");
   SmallVector<Value> inputs;
@@ -448,24 +442,14 @@ LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &g
 LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto &function,
                                        Scope &scope, OpBuilder &builder) {
   const NodeProto &proto = node.proto;
-  std::string key = functionKey(function.domain(), function.name(), function.overload());
-  // Also through others.
-  if (!activeCalls.insert(key).second)
-    return error(node, "the model's function '" + function.name() + "' calls itself");
-  if (++depth > maxDepth)
-    return error(node,
-                 "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
   // Fewer are allowed: they are optional.
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
     return error(node, "it has more inputs or outputs than the model's function of that name");
 
-  StringMap<int64_t> opsets;
-  if (failed(readOpsets(function.opset_import(), opsets)))
-    return failure();
   // Defaults first, then what the call says.
-  StringMap<const AttributeProto *> attributes;
+  Call call{scope, {}, {}, {}};
   for (const AttributeProto &attribute : function.attribute_proto())
-    attributes[attribute.name()] = &attribute;
+    call.attributes[attribute.name()] = &attribute;
   for (const AttributeProto &attribute : proto.attribute()) {
     const AttributeProto *value = &attribute;
     // The call may pass on an attribute of the function that it is in.
@@ -477,43 +461,69 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
         continue;
       value = it->second;
     }
-    attributes[attribute.name()] = value;
+    call.attributes[attribute.name()] = value;
   }
-  Scope body;
-  // Not the caller's names: a function sees its parameters only.
-  body.opsets = &opsets;
-  body.attributes = &attributes;
-  body.prefix = node.name + "/";
-  body.region = scope.region.empty() && isCheckpointed(function.name()) ? node.name : scope.region;
   // Parameters that the call leaves out are none.
-  for (auto [i, formal] : llvm::enumerate(function.input())) {
-    bool given = int(i) < proto.input_size() && !proto.input(i).empty();
-    Value actual = given ? scope.find(proto.input(i)) : none(builder);
-    if (!actual)
+  for (int i = 0; i < function.input_size(); ++i) {
+    bool given = i < proto.input_size() && !proto.input(i).empty();
+    call.inputs.push_back(given ? scope.find(proto.input(i)) : none(builder));
+    if (!call.inputs.back())
       return error(node, "its input '" + proto.input(i) + "' is defined nowhere");
-    if (failed(define(body, formal, actual, "a parameter of '" + function.name() + "'")))
-      return failure();
   }
-  ArrayAttr dims;
-  // Types of the body; results have the types that the caller's file gives them.
-  for (const auto &info : function.value_info())
-    body.types[info.name()] = convertType(info.type(), context, dims);
-  for (auto [i, output] : llvm::enumerate(proto.output()))
-    if (auto it = scope.types.find(output); it != scope.types.end())
-      body.types[function.output(i)] = it->second;
-  if (failed(addNodes(function.node(), body, builder, node.index)))
+  if (failed(inlineBody(node, function, call, node.name + "/", call.inputs, call.outputs, builder)))
     return failure();
+  // What computes a gradient is not differentiated itself.
+  if (std::optional<std::string> gradient = gradientKey(function); gradient && !inGradient)
+    if (failed(addGradient(node, function, *gradient, call, builder)))
+      return failure();
   // What the function calls its outputs becomes what the call does.
   for (auto [i, output] : llvm::enumerate(proto.output())) {
     if (output.empty())
       continue;
-    Value value = body.find(function.output(i));
-    if (!value)
+    if (!call.outputs[i])
       return error(node, "the model's function '" + function.name() +
                              "' does not define its output '" + function.output(i) + "'");
-    if (failed(define(scope, output, value, "node '" + node.name + "'")))
+    if (failed(define(scope, output, call.outputs[i], "node '" + node.name + "'")))
       return failure();
   }
+  return success();
+}
+
+LogicalResult GraphBuilder::inlineBody(const NodeRef &node, const FunctionProto &function,
+                                       const Call &call, std::string prefix, ArrayRef<Value> inputs,
+                                       SmallVectorImpl<Value> &outputs, OpBuilder &builder) {
+  std::string key = functionKey(function.domain(), function.name(), function.overload());
+  // Also through others.
+  if (!activeCalls.insert(key).second)
+    return error(node, "the model's function '" + function.name() + "' calls itself");
+  if (++depth > maxDepth)
+    return error(node,
+                 "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
+  StringMap<int64_t> opsets;
+  if (failed(readOpsets(function.opset_import(), opsets)))
+    return failure();
+  const Scope &scope = call.scope;
+  Scope body;
+  // Not the caller's names: a function sees its parameters only.
+  body.opsets = &opsets;
+  body.attributes = &call.attributes;
+  body.prefix = std::move(prefix);
+  body.region = scope.region.empty() && isCheckpointed(function.name()) ? node.name : scope.region;
+  for (auto [formal, actual] : llvm::zip_equal(function.input(), inputs))
+    if (failed(define(body, formal, actual, "a parameter of '" + function.name() + "'")))
+      return failure();
+  ArrayAttr dims;
+  // Types of the body; results have the types that the caller's file gives them.
+  for (const auto &info : function.value_info())
+    body.types[info.name()] = convertType(info.type(), context, dims);
+  if (functionOf(node) == &function)
+    for (auto [i, output] : llvm::enumerate(node.proto.output()))
+      if (auto it = scope.types.find(output); it != scope.types.end())
+        body.types[function.output(i)] = it->second;
+  if (failed(addNodes(function.node(), body, builder, node.index)))
+    return failure();
+  for (const std::string &output : function.output())
+    outputs.push_back(body.find(output));
   // Only now another call of it may come.
   activeCalls.erase(key);
   --depth;

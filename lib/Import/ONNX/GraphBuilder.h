@@ -68,7 +68,23 @@ public:
   llvm::SmallVector<mlir::NamedAttribute, 0> layers;
 
 private:
-  struct NodeRef;
+  /// A node of the file with the name and opset that messages and locations use.
+  /// A node is spoken of by its name, its place in the file, and the opset of its domain where it
+  /// stands.
+  struct NodeRef {
+    const ::onnx::NodeProto &proto;
+    std::string name;
+    int64_t index;
+    int64_t version;
+  };
+  /// A call of a function: where it stands, and what its parameters are.
+  struct Call {
+    const Scope &scope;
+    llvm::StringMap<const ::onnx::AttributeProto *> attributes;
+    llvm::SmallVector<mlir::Value> inputs;
+    /// One for each output of the function; null where it is not defined.
+    llvm::SmallVector<mlir::Value> outputs;
+  };
   mlir::InFlightDiagnostic error(const NodeRef &node, const llvm::Twine &message);
   std::string describe(const NodeRef &node) const;
   bool order(const Nodes &nodes, const Scope &scope, int64_t index, std::vector<int> &out);
@@ -77,6 +93,18 @@ private:
   llvm::LogicalResult addNode(const NodeRef &node, Scope &scope, mlir::OpBuilder &builder);
   llvm::LogicalResult inlineCall(const NodeRef &node, const ::onnx::FunctionProto &function,
                                  Scope &scope, mlir::OpBuilder &builder);
+  /// Adds the nodes of `function`, whose parameters are `inputs`.
+  llvm::LogicalResult inlineBody(const NodeRef &node, const ::onnx::FunctionProto &function,
+                                 const Call &call, std::string prefix,
+                                 llvm::ArrayRef<mlir::Value> inputs,
+                                 llvm::SmallVectorImpl<mlir::Value> &outputs,
+                                 mlir::OpBuilder &builder);
+  /// Gives the outputs of a call the gradient that another function of the model computes.
+  llvm::LogicalResult addGradient(const NodeRef &node, const ::onnx::FunctionProto &function,
+                                  llvm::StringRef gradientKey, Call &call,
+                                  mlir::OpBuilder &builder);
+  /// The local function that a node calls, or null.
+  const ::onnx::FunctionProto *functionOf(const NodeRef &node) const;
   llvm::LogicalResult addSubgraph(const NodeRef &node, const ::onnx::GraphProto &graph,
                                   const Scope &parent, mlir::Region &region);
   llvm::LogicalResult convert(const NodeRef &node, const ::onnx::AttributeProto &attribute,
@@ -93,6 +121,7 @@ private:
   LostArguments lost;
   llvm::StringMap<unsigned> usedNames;
   unsigned depth = 0; // of nested calls and subgraphs
+  bool inGradient = false;
   /// Of the names and attributes of nodes in functions.
   uint64_t functionBytes = 0;
 };

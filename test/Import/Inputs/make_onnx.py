@@ -12,7 +12,7 @@
   init w f32[4,3] external FILE [OFFSET [LENGTH]]
   init w f32[4,3] bytes 7                 raw data of that many zero bytes
   node Gemm(x, w, b) -> y, z  name=fc transB=1 perm=[0,1] alpha=0.5 mode="tanh" xs=["x","w"] value=i64[2]:1,2
-  function my.domain Twice(a) -> b alpha  a local function with attributes; its nodes follow, indented
+  function my.domain Twice(a) -> b alpha  a local function with attributes; its nodes follow, indented; "meta:KEY=TEXT" as of a node
     node Elu(a) -> b alpha=@alpha           a reference to the function's attribute
   graph NAME                              a subgraph; its lines follow, indented; used by then_branch=graph:NAME
 """
@@ -178,7 +178,9 @@ def graph(pairs, graphs, model):
             function += field(9, field(1, domain) + field(2, 1))
             function += b"".join(field(4, i.strip()) for i in match[2].split(",") if i.strip())
             function += b"".join(field(5, o) for o in outputs.split(","))
-            function += b"".join(field(6, a) for a in attributes)
+            for attribute in attributes:
+                key, is_meta, text = attribute.removeprefix("meta:").partition("=")
+                function += field(14, field(1, key) + field(2, text)) if is_meta else field(6, key)
             function += b"".join(field(7, node(b.strip().removeprefix("node "), graphs)) for b in body if b.strip())
             model.append(field(25, function))
         elif word == "meta":

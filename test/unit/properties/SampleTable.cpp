@@ -692,6 +692,15 @@ const Sample samples[] = {
      "}",
      "n n n"},
 
+    // By itself it is constant: what its body says of inputs is tested with what computes them.
+    {"train.custom_gradient", "%x: tensor<2x3xf64>, %y: tensor<2x3xf64>",
+     "%0 = train.custom_gradient %x of %y wrt = [] : (tensor<2x3xf64>, tensor<2x3xf64>) -> "
+     "tensor<2x3xf64> {\n"
+     "  ^bb0(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>, %g: tensor<2x3xf64>):\n"
+     "  train.custom_gradient_yield\n"
+     "}",
+     "n n"},
+
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",
      "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},
