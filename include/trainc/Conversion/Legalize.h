@@ -49,6 +49,8 @@ struct LegalizeOptions {
   DropoutMode dropout = DropoutMode::AsGraph;
   BatchNormMode batchNorm = BatchNormMode::AsGraph;
   std::vector<DimBound> dims;
+  /// What is not supported is told with what would carry on.
+  bool explainUnsupported = false;
 };
 
 /// A parameter as the user should hear about it.

@@ -5,6 +5,7 @@
 #include "Legalizer.h"
 
 #include "ExportHazards.h"
+#include "ProblemNotes.h"
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -490,14 +491,6 @@ bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> argument
   return true;
 }
 
-/// What the inputs of a node come from, as far as other nodes make them.
-static void noteProducers(InFlightDiagnostic &diag, onnx::NodeOp node) {
-  for (auto [number, input] : llvm::enumerate(node.getInputs()))
-    if (auto producer = input.getDefiningOp<onnx::NodeOp>())
-      diag.attachNote(producer.getLoc()) << "input " << number << " is made by "
-                                         << producer.getOpType() << ", of type " << input.getType();
-}
-
 LogicalResult Legalizer::reportProblems() {
   for (auto &[key, problem] : problems) {
     onnx::NodeOp node = problem.first;
@@ -510,6 +503,8 @@ LogicalResult Legalizer::reportProblems() {
     if (problem.count > 1)
       diag << " (" << problem.count << " such nodes, this is the first)";
     noteProducers(diag, node);
+    if (options->explainUnsupported)
+      noteStub(diag, node);
   }
   return failure(!problems.empty());
 }

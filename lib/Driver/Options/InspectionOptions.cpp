@@ -12,8 +12,10 @@ using namespace trainc;
 
 /// What goes with a file that holds its command line.
 static constexpr llvm::StringLiteral kInspection[] = {
-    "--log-level", "--warnings-as-errors", "--cache",  "--explain", "--remarks",
-    "--save-ir",   "--save-kernels",       "--timing", "--output"};
+    "--log-level", "--warnings-as-errors",  "--cache",
+    "--explain",   "--explain-unsupported", "--remarks",
+    "--save-ir",   "--save-kernels",        "--timing",
+    "--output"};
 
 /// What is wrong with the name of a phase; "" if nothing is.
 static std::string checkPhase(const std::string &name, llvm::ArrayRef<llvm::StringLiteral> phases) {
@@ -38,6 +40,9 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
                "decision with its node")
       ->type_name("[=all]")
       ->check(CLI::IsMember({"summary", "all"}));
+  app.add_flag("--explain-unsupported", options.legalize.explainUnsupported,
+               "with each operator that is not supported the head of an ONNX function, and of its "
+               "gradient, that would take its place");
   add("--remarks", options.remarks, "FILE", "every decision of the passes, a JSON object a line");
   add("--save-ir", options.saveIR, "DIR", "the IR after each phase");
   add("--save-kernels", options.saveKernels, "DIR",
