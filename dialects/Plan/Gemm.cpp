@@ -112,6 +112,55 @@ CommandWorkspace GemmOp::getGpuWorkspace(EvaluateInteger) {
   return {trainrt::cuda::gemmWorkspaceLimit, /*mayRunAside=*/true};
 }
 
+/// Whether two buffers are the same memory: of the program's tensors there may be several.
+static bool isSameMemory(Value a, Value b) {
+  auto first = a.getDefiningOp<BufferOp>(), second = b.getDefiningOp<BufferOp>();
+  return a == b || (first.getSpace() != Space::arena && first.getSpace() == second.getSpace() &&
+                    first.getNameAttr() == second.getNameAttr());
+}
+
+/// Whether an operand is the same in all steps of a loop that begins here, as the runtime finds out
+/// (isSameInAllSteps).
+static bool isSameInAllSteps(LoopOp begin, Value buffer) {
+  size_t open = 0;
+  for (Operation *op = begin; op; op = op->getNextNode()) {
+    if (isa<PlanCommandOpInterface>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        if (isSameMemory(operand.get(), buffer) && getAccess(operand) != fb::Access::read)
+          return false;
+    if (auto loop = dyn_cast<LoopOp>(op))
+      if ((open += loop.getEnd() ? size_t(-1) : 1) == 0)
+        return true;
+  }
+  llvm_unreachable("a loop has an end");
+}
+
+static trainrt::GemmConstants findConstants(GemmOp op) {
+  // What is made in front of a loop is an operand of it: most matmuls need no walk.
+  auto isOfLoop = [](Value buffer) {
+    return llvm::any_of(buffer.getUsers(), llvm::IsaPred<LoopOp>);
+  };
+  if (!isOfLoop(op.getA()) && !isOfLoop(op.getB()))
+    return {};
+  LoopOp innermost, outermost;
+  size_t closed = 0;
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+    if (auto loop = dyn_cast<LoopOp>(before)) {
+      if (loop.getEnd()) {
+        ++closed;
+      } else if (closed) {
+        --closed;
+      } else {
+        innermost = innermost ? innermost : loop;
+        outermost = loop;
+      }
+    }
+  if (!innermost)
+    return {};
+  return {outermost.getOperation(), isSameInAllSteps(innermost, op.getA()),
+          isSameInAllSteps(innermost, op.getB())};
+}
+
 void GemmOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
   SmallVector<int64_t> sizes = evaluateAll(getSizes(), value),
                        batch = evaluateAll(getBatch(), value),
@@ -122,7 +171,8 @@ void GemmOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memo
   const size_t n = batch.size();
   memory.addGemm({nullptr, nullptr, nullptr, sizes[0], sizes[1], sizes[2], a[n], a[n + 1], b[n],
                   b[n + 1], c[n], c[n + 1], int(n), batch.data(), a.data(), b.data(), c.data(), 1,
-                  0});
+                  0},
+                 findConstants(*this));
 }
 
 //===----------------------------------------------------------------------===//

@@ -83,7 +83,9 @@ ThreadPool::~ThreadPool() {
 bool ThreadPool::inside() const { return currentPool == this; }
 
 size_t ThreadPool::scratchBytes() const {
-  size_t bytes = sharedBuffers[0].bytes() + sharedBuffers[1].bytes();
+  size_t bytes = 0;
+  for (const GrowingBuffer &buffer : sharedBuffers)
+    bytes += buffer.bytes();
   for (unsigned worker = 0; worker < numThreads; ++worker)
     bytes += buffers[worker].bytes();
   return bytes;

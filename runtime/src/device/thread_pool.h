@@ -63,7 +63,7 @@ public:
   /// for worker 0, by the thread that would call it).
   void *scratch(unsigned worker, size_t bytes) { return buffers[worker].get(bytes); }
   /// Memory that the calling thread shares with the workers of the parallelFor it starts next;
-  /// `slot` is 0 or 1.
+  /// `slot` is 0 or 1, or 2 for what stays packed while a loop runs.
   void *shared(unsigned slot, size_t bytes) { return sharedBuffers[slot].get(bytes); }
   /// Bytes of all these buffers together.
   size_t scratchBytes() const;
@@ -74,7 +74,7 @@ private:
 
   const unsigned numThreads;
   std::unique_ptr<GrowingBuffer[]> buffers;
-  GrowingBuffer sharedBuffers[2];
+  GrowingBuffer sharedBuffers[3];
   std::vector<std::thread> workers;
   std::mutex callers; // one parallelFor at a time
 

@@ -325,7 +325,7 @@ private:
                    "', which is not among its outputs");
     for (uint32_t i = 0; i < numCommands; ++i)
       TRAINRT_TRY(readCommand(*from.commands()->Get(i), int32_t(i), to));
-    if (size_t wrong; !loopsMatch(to.commands, wrong))
+    if (size_t wrong; !matchLoops(to.commands, wrong))
       return bad(functionText, ".commands[", wrong, "]: its loop does not begin and end alike");
 
     // Everything below that can need an expression is collected, so that a step evaluates no other.

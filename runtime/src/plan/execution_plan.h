@@ -62,7 +62,10 @@ struct ExecutionPlan {
 
   StepView view(const Step &step) const {
     const Command &command = *step.command;
-    return {*function, bufferBytes, command.operands,
+    return {*function,
+            command,
+            bufferBytes,
+            command.operands,
             std::span(places).subspan(step.firstPlace, command.operands.size()),
             std::span(sizes).subspan(step.firstSize, command.sizes.size())};
   }

@@ -9,9 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -252,6 +254,35 @@ TEST(Gemm, BitsDependOnValuesOnly) {
                                   << " threads: " << other.text();
         }
   }
+}
+
+/// B is read by the first call only, however the problem lies; the bits are those of a call that
+/// packs anew.
+TEST(Gemm, AKeptOperandIsPackedOnceAndChangesNoBit) {
+  std::mt19937 random(8);
+  for (const GemmKernels *kernels : kernelSets())
+    for (unsigned threads : {1u, 3u})
+      for (auto [m, n, k] : {std::array<int64_t, 3>{64, 1100, 700}, {3, 77, 1500}, {130, 40, 30}})
+        for (int way = 0; way < 8; ++way) {
+          Case test{m, n, k, bool(way & 1), bool(way & 2), bool(way & 4)};
+          test.fill(random);
+          ThreadPool pool(threads);
+          gemmF32(test.args, pool, *kernels);
+          const std::vector<float> wanted = test.c;
+          const GemmProblem problem(test.args, {kernels->lanes, kernels->rows, kernels->vectors});
+          std::vector<float> room(size_t(problem.keptFloats()) + 16);
+          void *at = room.data();
+          size_t bytes = room.size() * 4;
+          KeptB kept{static_cast<float *>(std::align(64, bytes - 64, at, bytes))};
+          for (int call = 0; call < 2; ++call) {
+            test.c.assign(test.c.size(), std::numeric_limits<float>::quiet_NaN());
+            gemmF32(test.args, pool, *kernels, &kept);
+            ASSERT_EQ(test.c, wanted)
+                << kernels->name << " " << threads << " threads: " << test.text();
+            std::vector<float> &packed = problem.isSwapped ? test.a : test.b;
+            packed.assign(packed.size(), std::numeric_limits<float>::quiet_NaN());
+          }
+        }
 }
 
 /// A term of 2^24 swallows the ones that are added to it singly, but not their sums: what is

@@ -164,8 +164,8 @@ Status Executor::run(const ExecutionPlan &plan, Run &run, const Allocator &alloc
 
 void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                        Reports &reports) {
-  HostContext context{run,     pool,         scratch.data(), scratchStride,
-                      reports, step.command, arguments,      staging};
+  HostContext context{plan,    run,          pool, scratch.data(), scratchStride,
+                      reports, step.command, kept, arguments,      staging};
   plan.visit(step, [&](const auto &, const auto &view) { runOnHost(view, context); });
 }
 

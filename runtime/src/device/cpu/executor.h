@@ -4,6 +4,7 @@
 #define TRAINRT_DEVICE_CPU_EXECUTOR_H
 
 #include "comm/communicator.h"
+#include "device/cpu/commands/kept_operands.h"
 #include "device/cpu/exchange_lane.h"
 #include "device/memory.h"
 #include "device/observer.h"
@@ -67,6 +68,7 @@ private:
   ThreadPool &pool;
   Memory scratch;
   int64_t scratchStride = 0;
+  KeptOperands kept;
   std::vector<void *> arguments;
   std::vector<unsigned char> staging; ///< of what ranks exchange
   /// Made for the first plan that has exchanges beside the other commands.

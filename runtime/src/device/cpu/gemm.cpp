@@ -6,9 +6,9 @@
 // A thread computes tiles of C from a packed block of B that stays in its L2, and packs the panel
 // of A it works on into L1 (or reads A in place). Two ways through a problem: *shared*, all threads
 // pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
-// batch and packs for itself; for many small ones. Both add up k in the same blocks of at most
-// `blockK`, so the way taken never shows in the result. Within a parallelFor it is always the
-// second.
+// batch and packs for itself; for many small ones. And *kept*, all of B was packed by an earlier
+// call. All add up k in the same blocks of at most `blockK`, so the way taken never shows in the
+// result. Within a parallelFor it is always the second.
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/choose_kernels.h"
@@ -30,6 +30,9 @@ constexpr int64_t chainK = 256;
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
 /// are smaller where there are fewer than `tilesPerThread`.
 constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
+/// Panels of B in a tile that is narrower for the sake of more tiles: its panels of A are packed
+/// for it alone.
+constexpr int64_t keptPanels = 4;
 /// Height of a tile that reads A in place: with more rows than this, the compilers run out of
 /// registers for addresses.
 constexpr int directRows = 8;
@@ -255,9 +258,52 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
     }
 }
 
+/// All threads on one matrix whose B stays packed, block of k behind block. One loop over tiles for
+/// all of C: there is nothing to wait for in between.
+void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
+  const int64_t panelN = p.panelN(), columnPanels = ceilDiv(p.n, panelN);
+  auto blockAt = [&](int64_t index) {
+    Block block(p);
+    block.select(0, index, 0, p.n);
+    block.packedB = kept.at + p.paddedN() * p.kAt(index);
+    return block;
+  };
+  if (!kept.isPacked)
+    pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (p.k * panelN)),
+                     [&](unsigned, int64_t begin, int64_t end) {
+                       for (int64_t index = 0; index < p.blocks; ++index) {
+                         const Block block = blockAt(index);
+                         for (int64_t i = begin; i < end; ++i)
+                           block.packB(i * panelN);
+                       }
+                     });
+  kept.isPacked = true;
+  // There are few rows: B is read once where a tile has all of them.
+  const int64_t panels = Block(p).panels(), wanted = tilesPerThread * int64_t(pool.size());
+  const int64_t nTiles =
+      std::min(std::max(wanted, ceilDiv(p.n, tileN)), ceilDiv(columnPanels, keptPanels));
+  const int64_t mTiles =
+      std::clamp<int64_t>(ceilDiv(wanted, nTiles), std::min(ceilDiv(p.m, tileM), panels), panels);
+  const int64_t tiles = mTiles * nTiles;
+  const int64_t tileWork = std::max<int64_t>(1, p.m * p.n * p.k / tiles);
+  pool.parallelFor(
+      tiles, std::max<int64_t>(1, parallelWork / tileWork),
+      [&](unsigned worker, int64_t begin, int64_t end) {
+        float *packedA = static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t index = 0; index < p.blocks; ++index) {
+            const int64_t row = i % mTiles, column = i / mTiles;
+            blockAt(index).compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
+                                   cut(columnPanels, column, nTiles) * panelN,
+                                   std::min(p.n, cut(columnPanels, column + 1, nTiles) * panelN),
+                                   packedA);
+          }
+      });
+}
+
 } // namespace
 
-void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels) {
+void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels, KeptB *kept) {
   const Problem p(args, kernels);
   const int64_t matrices = p.matrices();
   if (matrices == 0 || p.m == 0 || p.n == 0)
@@ -265,6 +311,11 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
   // alpha 0 reads neither A nor B, as BLAS has it: a NaN in them does not reach C.
   if (p.k == 0 || p.alpha == 0.0f) {
     scaleOnly(p);
+    return;
+  }
+  if (kept) {
+    assert(matrices == 1 && "one matrix is kept");
+    runKept(p, pool, *kept);
     return;
   }
   if (p.isPrivate(pool.size(), pool.inside())) {
@@ -275,7 +326,9 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
     runShared(p, matrix, pool);
 }
 
-void gemmF32(const GemmArgs &args, ThreadPool &pool) { gemmF32(args, pool, *chosenKernels()); }
+void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept) {
+  gemmF32(args, pool, *chosenKernels(), kept);
+}
 
 GemmTile gemmTile() {
   const GemmKernels &kernels = *chosenKernels();

@@ -9,6 +9,7 @@
 namespace trainrt {
 
 class ThreadPool;
+struct KeptB;
 struct GemmArgs;
 
 /// Computes a tile of C from a panel of A and a packed one of B ([k][panelColumns]): C = alpha * A
@@ -39,7 +40,8 @@ const GemmKernels *gemmKernelsAvx2();
 const GemmKernels *gemmKernelsAvx512();
 
 /// gemmF32 with these kernels, which the processor must be able to run.
-void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels);
+void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels,
+             KeptB *kept = nullptr);
 
 } // namespace trainrt
 

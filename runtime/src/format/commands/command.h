@@ -34,6 +34,8 @@ struct Command {
   std::vector<Operand> operands;
   std::vector<ExprId> sizes;
   std::vector<uint32_t> nodes;
+  /// The command that begins the innermost loop around it; -1: it is in none.
+  int32_t loop = -1;
 };
 
 } // namespace trainrt

@@ -44,13 +44,14 @@ std::string Loop::name(const Program &, const StepView &step) const {
   return (isEnd ? "end of a loop of " : "loop of ") + std::to_string(view.steps()) + " steps";
 }
 
-bool loopsMatch(const std::vector<Command> &commands, size_t &wrong) {
+bool matchLoops(std::vector<Command> &commands, size_t &wrong) {
   std::vector<size_t> open;
   auto same = [](const Operand &a, const Operand &b) {
     return a.buffer == b.buffer && a.offset == b.offset && a.access == b.access;
   };
   for (wrong = 0; wrong < commands.size(); ++wrong) {
     const auto *loop = std::get_if<Loop>(&commands[wrong].op);
+    commands[wrong].loop = open.empty() ? -1 : int32_t(open.back());
     if (!loop)
       continue;
     if (!loop->isEnd) {
@@ -80,6 +81,28 @@ size_t loopEnd(const std::vector<Command> &commands, size_t begin) {
       if ((depth += loop->isEnd ? size_t(-1) : 1) == 0)
         return i;
   }
+}
+
+bool isSameInAllSteps(const StepView &step, size_t operand) {
+  const int32_t begin = step.command.loop;
+  if (begin < 0 || !step.operands[operand].isPresent())
+    return false;
+  const Buffer &read = step.buffer(operand);
+  const std::vector<Command> &commands = step.function.commands;
+  // Several buffers of a function may be one tensor of the program; those of the arena are
+  // different as long as they live.
+  auto isWritten = [&](const Operand &other) {
+    if (!other.isWritten())
+      return false;
+    const Buffer &written = step.function.buffers[other.buffer];
+    return other.buffer == step.operands[operand].buffer ||
+           (written.space != Space::Arena && written.space == read.space &&
+            written.index == read.index);
+  };
+  for (size_t i = size_t(begin), end = loopEnd(commands, i); i <= end; ++i)
+    if (std::ranges::any_of(commands[i].operands, isWritten))
+      return false;
+  return true;
 }
 
 } // namespace trainrt

@@ -49,12 +49,16 @@ struct LoopView : StepView {
   size_t slice(size_t i) const { return whole(i) + (i < op.scanned ? op.scanned : op.stacked); }
 };
 
-/// Whether each loop of the commands ends, as it began and within the loop around it; else what is
-/// wrong, of which command.
-bool loopsMatch(const std::vector<Command> &commands, size_t &wrong);
+/// Tells commands of the loops around them. False where a loop does not end as it began and within
+/// the loop around it: `wrong` is a command of it.
+bool matchLoops(std::vector<Command> &commands, size_t &wrong);
 
 /// The command that ends the loop which begins at `begin`; loops match.
 size_t loopEnd(const std::vector<Command> &commands, size_t begin);
+
+/// Whether an operand of a command in a loop is the same in all steps of the innermost one: none of
+/// its commands writes to the memory, and it is no slice. False outside of loops.
+bool isSameInAllSteps(const StepView &step, size_t operand);
 
 } // namespace trainrt
 

@@ -17,6 +17,7 @@ namespace trainrt {
 
 struct Program;
 struct Function;
+struct Command;
 struct Buffer;
 
 using ExprId = uint32_t;
@@ -49,6 +50,7 @@ struct Place {
 /// names.
 struct StepView {
   const Function &function;
+  const Command &command;
   /// Of the function's buffers.
   std::span<const int64_t> bufferBytes;
   /// Of the command's operands, in their order; absent ones have no buffer.

@@ -16,6 +16,8 @@ constexpr int64_t blockK = 512;
 constexpr int64_t chunkN = 2048;
 /// Floats of B that a thread may pack for itself: half of L2.
 constexpr int64_t privateFloats = int64_t(1) << 18;
+/// Rows beside which packing B again takes too little of the time to hold it twice.
+constexpr int64_t keptRows = 512;
 } // namespace
 
 /// C^T = B^T * A^T: the same sums, so the same bits. The lists of batch strides are swapped with
@@ -27,6 +29,7 @@ void GemmProblem::swapOperands() {
   std::swap(a_k, b_k);
   std::swap(c_m, c_n);
   std::swap(aBatch, bBatch);
+  isSwapped = !isSwapped;
 }
 
 /// Makes a batch axis part of m where B does not depend on it and A and C continue their rows.
@@ -88,6 +91,11 @@ bool GemmProblem::isPrivate(unsigned threads, bool inside) const {
   // all of them busy, or is not worth waking them.
   return inside ||
          (ownFloats() <= privateFloats && (matrices() >= 2 * int64_t(threads) || isSmall()));
+}
+
+bool GemmProblem::keepsB(unsigned threads, const GemmConstants &constants) const {
+  return constants.loop && (isSwapped ? constants.a : constants.b) && matrices() == 1 &&
+         m <= keptRows && !isPrivate(threads, false);
 }
 
 int64_t GemmProblem::sharedColumns() const {

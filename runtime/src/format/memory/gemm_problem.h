@@ -22,6 +22,12 @@ struct GemmArgs {
   float alpha, beta;
 };
 
+/// Of a matmul in a loop: which of its operands are the same in all steps.
+struct GemmConstants {
+  const void *loop = nullptr; ///< the outermost loop around it; null: it is in none
+  bool a = false, b = false;
+};
+
 inline constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline constexpr int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
@@ -54,6 +60,7 @@ struct GemmProblem {
   int64_t batch[maxBatchRank], aBatch[maxBatchRank], bBatch[maxBatchRank], cBatch[maxBatchRank];
   float alpha, beta;
   int64_t blocks = 1;
+  bool isSwapped = false; ///< A and B are the caller's b and a
 
   int64_t longestBlock() const { return ceilDiv(k, blocks); }
   int64_t paddedN() const { return roundUp(n, tile.panelN()); }
@@ -79,6 +86,9 @@ struct GemmProblem {
   /// Whether threads pack whole matrices, each for itself. A thread that is one of several at work
   /// has no others, and no memory that they share.
   bool isPrivate(unsigned threads, bool inside) const;
+  /// Whether B stays packed from the first step of its loop to the last.
+  bool keepsB(unsigned threads, const GemmConstants &constants) const;
+  int64_t keptFloats() const { return paddedN() * k; }
   /// Columns of B that are packed at a time by all threads; a multiple of the panel's, so that only
   /// the last panel of all is narrow.
   int64_t sharedColumns() const;

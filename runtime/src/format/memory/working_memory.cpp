@@ -12,15 +12,22 @@ namespace {
 int64_t pages(int64_t bytes) { return roundUp(bytes, 4096); }
 } // namespace
 
-void WorkingMemory::add(const GemmProblem &problem, bool inside) {
+void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConstants &constants) {
   // What the driver does not compute it packs nothing for.
   if (problem.matrices() == 0 || problem.m == 0 || problem.n == 0 || problem.k == 0)
     return;
   int64_t own = problem.panelFloats() * 4;
-  if (problem.isPrivate(threads, inside))
+  if (problem.isPrivate(threads, inside)) {
     own += problem.ownFloats() * 4;
-  else
+  } else if (problem.keepsB(threads, constants)) {
+    if (loop != constants.loop)
+      keptInLoop = 0;
+    loop = constants.loop;
+    keptInLoop += problem.keptFloats() * 4;
+    kept = std::max(kept, keptInLoop);
+  } else {
     shared[0] = std::max(shared[0], problem.sharedFloats() * 4);
+  }
   first = std::max(first, own);
   // Many small ones are for all threads.
   // Below that parallelFor keeps all of it on the calling thread, so that the others pack nothing.
@@ -29,7 +36,9 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside) {
     others = std::max(others, own);
 }
 
-void WorkingMemory::addGemm(const GemmArgs &args) { add(GemmProblem(args, tile), false); }
+void WorkingMemory::addGemm(const GemmArgs &args, const GemmConstants &constants) {
+  add(GemmProblem(args, tile), false, constants);
+}
 
 void WorkingMemory::addAttention(const AttentionExtents &extents) {
   const int64_t n = attentionBlockColumns(extents.longest, extents.band);
@@ -62,13 +71,15 @@ void WorkingMemory::add(const WorkingMemory &other) {
   exchanged = std::max(exchanged, other.exchanged);
   for (int i = 0; i < 2; ++i)
     shared[i] = std::max(shared[i], other.shared[i]);
+  kept = std::max(kept, other.kept);
   first = std::max(first, other.first);
   others = std::max(others, other.others);
 }
 
 /// The thread that calls may have packed alone, hence a maximum of its own.
 int64_t WorkingMemory::threadBytes() const {
-  return pages(shared[0]) + pages(shared[1]) + pages(first) + int64_t(threads - 1) * pages(others);
+  return pages(shared[0]) + pages(shared[1]) + pages(kept) + pages(first) +
+         int64_t(threads - 1) * pages(others);
 }
 
 } // namespace trainrt

@@ -49,7 +49,8 @@ public:
 
   const int64_t world, shards;
 
-  void addGemm(const GemmArgs &args);
+  /// Commands of a loop come one behind the other: what they keep is held at once.
+  void addGemm(const GemmArgs &args, const GemmConstants &constants = {});
   /// Dropout's coordinates are taken to be those of the rows.
   void addAttention(const AttentionExtents &extents);
   void addExchange(const ExchangeWork &work);
@@ -63,12 +64,15 @@ public:
   int64_t stagingBytes() const { return exchanged; }
 
 private:
-  void add(const GemmProblem &problem, bool inside);
+  void add(const GemmProblem &problem, bool inside, const GemmConstants &constants = {});
 
   GemmTile tile;
   unsigned threads;
   /// Bytes of the buffers: those that threads share, the first thread's, every other one's.
   int64_t shared[2] = {}, first = 0, others = 0;
+  /// What stays packed in the loop that needs most for it; and in `loop`, as far as it was added.
+  int64_t kept = 0, keptInLoop = 0;
+  const void *loop = nullptr;
   int64_t exchanged = 0; ///< staging of ranks, once for all threads
 };
 

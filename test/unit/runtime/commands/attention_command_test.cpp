@@ -237,9 +237,11 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   };
   Program program;
   ASSERT_TRUE(read({}, program).ok());
-  EXPECT_EQ(std::get<Attention>(program.functions.front().commands[1].op)
-                .describe(program, {program.functions.front(), {}, {}, {}, {}}),
-            "an attention's backward");
+  const Function &function = program.functions.front();
+  const Command &backward = function.commands[1];
+  EXPECT_EQ(
+      std::get<Attention>(backward.op).describe(program, {function, backward, {}, {}, {}, {}}),
+      "an attention's backward");
   EXPECT_NE(message({.segmented = false})
                 .find("attention without segments is a command of CUDA packages only"),
             std::string::npos);

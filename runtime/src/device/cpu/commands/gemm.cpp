@@ -3,11 +3,11 @@
 
 #include "device/cpu/gemm.h"
 #include "device/cpu/commands/host_command.h"
+#include "device/cpu/commands/kept_operands.h"
 
 namespace trainrt {
 
-/// All but the operands' addresses and factors.
-static GemmArgs gemmArgs(const GemmView &step) {
+GemmArgs gemmArgs(const GemmView &step) {
   GemmArgs args = {};
   args.m = step.m();
   args.n = step.n();
@@ -26,6 +26,16 @@ static GemmArgs gemmArgs(const GemmView &step) {
   return args;
 }
 
+GemmConstants gemmConstants(const GemmView &step) {
+  const int32_t loop = step.command.loop;
+  if (loop < 0)
+    return {};
+  const Command *outermost = &step.function.commands[size_t(loop)];
+  while (outermost->loop >= 0)
+    outermost = &step.function.commands[size_t(outermost->loop)];
+  return {outermost, isSameInAllSteps(step, Gemm::A), isSameInAllSteps(step, Gemm::B)};
+}
+
 template <> void runOnHost(const GemmView &step, HostContext &context) {
   GemmArgs args = gemmArgs(step);
   args.a = context.address<float>(step.places[Gemm::A]);
@@ -33,11 +43,11 @@ template <> void runOnHost(const GemmView &step, HostContext &context) {
   args.c = context.address<float>(step.places[Gemm::C]);
   args.alpha = step.op.alpha;
   args.beta = step.op.beta;
-  gemmF32(args, context.pool);
+  gemmF32(args, context.pool, context.kept.of(step.command));
 }
 
 template <> void addWorkingMemory(const GemmView &step, WorkingMemory &memory) {
-  memory.addGemm(gemmArgs(step));
+  memory.addGemm(gemmArgs(step), gemmConstants(step));
 }
 
 } // namespace trainrt

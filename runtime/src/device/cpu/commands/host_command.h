@@ -4,6 +4,7 @@
 #ifndef TRAINRT_DEVICE_CPU_COMMANDS_HOST_COMMAND_H
 #define TRAINRT_DEVICE_CPU_COMMANDS_HOST_COMMAND_H
 
+#include "device/cpu/commands/kept_operands.h"
 #include "device/cpu/executor.h"
 #include "format/memory/working_memory.h"
 
@@ -11,12 +12,15 @@ namespace trainrt {
 
 /// What a command runs with.
 struct HostContext {
+  const ExecutionPlan &plan;
   const Executor::Run &run;
   ThreadPool &pool;
   unsigned char *scratch;      ///< of the first thread
   const int64_t scratchStride; ///< from one thread's to the next one's
   Executor::Reports &reports;
   const Command *command;
+  /// Of the loops that the run is in.
+  KeptOperands &kept;
   /// Room for a kernel's arguments.
   std::vector<void *> &arguments;
   /// Room for what ranks exchange, which grows.

@@ -7,7 +7,10 @@
 namespace trainrt {
 
 /// Nothing to compute: Loops decides what runs.
-template <> void runOnHost(const LoopView &, HostContext &) {}
+template <> void runOnHost(const LoopView &step, HostContext &context) {
+  if (!step.op.isEnd)
+    context.kept.enter(context.plan, step.command, context.pool);
+}
 
 template <> void addWorkingMemory(const LoopView &, WorkingMemory &) {}
 
