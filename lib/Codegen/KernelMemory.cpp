@@ -136,8 +136,17 @@ Value KernelEmitter::whereWanted(Value bad) {
   return conjunction(bad, guard.active);
 }
 
-/// ONNX counts negative indices from the end. One out of range is told, and 0 is used in its place:
-/// the kernel goes on without reading elsewhere.
+/// Whether an op's negative indices count from the end, as ONNX has it, unless a rule forbids them.
+static bool countsFromEnd(Operation *op) {
+  auto model = dyn_cast<IndexOperandOpInterface>(op);
+  return !model || llvm::none_of(llvm::seq(op->getNumOperands()), [&](unsigned operand) {
+    std::optional<IndexRule> rule = model.getIndexRule(operand);
+    return rule && rule->min == DimAttr::constant(op->getContext(), 0);
+  });
+}
+
+/// An index out of range is told, and 0 is used in its place: the kernel goes on without reading
+/// elsewhere.
 ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {
   if (auto source = splatSource.find(data); source != splatSource.end())
     data = source->second;
@@ -152,9 +161,12 @@ ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr exte
   }
   using Predicate = arith::CmpIPredicate;
   Value raw = arith::IndexCastOp::create(b, location, index, data);
-  Value negative = arith::CmpIOp::create(b, location, Predicate::slt, raw, nothing);
-  Value fromEnd = arith::AddIOp::create(b, location, raw, limit);
-  Value wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
+  Value wrapped = raw;
+  if (countsFromEnd(op)) {
+    Value negative = arith::CmpIOp::create(b, location, Predicate::slt, raw, nothing);
+    Value fromEnd = arith::AddIOp::create(b, location, raw, limit);
+    wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
+  }
   // Unsigned: one comparison for both ends.
   Value outside = arith::CmpIOp::create(b, location, Predicate::uge, wrapped, limit);
   Value safe = arith::SelectOp::create(b, location, outside, nothing, wrapped);

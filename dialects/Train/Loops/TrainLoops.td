@@ -46,4 +46,23 @@ def Train_LoopYieldOp : Train_Op<"loop_yield", [Terminator, ReturnLike, HasParen
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
+def Train_WithinOp : Train_Op<"within", [
+    SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<AxisMapOpInterface>,
+    DeclareOpInterfaceMethods<CostOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<ElementAccessOpInterface, ["onlyMoves"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<IndexOperandOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "the operand, whose integers must lie from 0 to `limit`: numbers of steps";
+  let description = [{
+    Another value ends the run with the node's name, before the step where it comes straight from an input.
+    Example: `%1 = train.within %lengths to <seq> : tensor<?xi32, #train.dims<batch>>`.
+  }];
+  let arguments = (ins Train_IntTensor:$operand, Train_DimAttr:$limit);
+  let results = (outs Train_IntTensor:$result);
+  let assemblyFormat = "$operand `to` $limit attr-dict `:` type($operand)";
+}
+
 #endif // TRAINC_TRAIN_LOOPS_TD

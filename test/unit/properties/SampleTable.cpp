@@ -251,6 +251,8 @@ const Sample samples[] = {
      "%0 = train.gather_elements %d, %i axis = 0 : tensor<4x2x3xf64>, tensor<2x2x3xi64> -> "
      "tensor<2x2x3xf64>",
      "n i:-4:4"},
+    {"train.within", "%x: tensor<2x4xi32>", "%0 = train.within %x to <3> : tensor<2x4xi32>",
+     "i:0:4"},
     // Rows 3 and 0 of four, packed and put back.
     {"train.select_rows", "%d: tensor<4x3xf64>",
      "%i = train.constant dense<[3, 0]> : tensor<2xi32>\n"

@@ -44,13 +44,21 @@ static bool walk(NodeContext &c, Region &region, ArrayRef<LegalValue *> argument
   return !c.subgraphFailed;
 }
 
-/// A constant boolean, input `input` of the node if that is one; nullopt with a reason.
-static std::optional<bool> truth(NodeContext &c, LegalValue &value, int64_t input = -1) {
+/// What a loop whose end depends on data can be instead.
+static constexpr StringLiteral kFixedLoop =
+    "; a loop has as many iterations as a constant or the size of an axis says: let it make the "
+    "most that there may be, and keep with Where what those behind the last wanted one must not "
+    "change";
+
+/// A constant boolean, input `input` of the node if that is one; nullopt with a reason, and a way
+/// out.
+static std::optional<bool> truth(NodeContext &c, LegalValue &value, int64_t input = -1,
+                                 StringRef way = "") {
   const Content *known = c.state.contentOf(value);
   auto constants = known ? known->constants() : std::nullopt;
   if (constants && constants->size() == 1)
     return (*constants)[0] != 0;
-  (void)c.fail("its condition is not constant" + (input < 0 ? "" : c.inputHint(input)));
+  (void)c.fail("its condition is not constant" + (input < 0 ? "" : c.inputHint(input)) + way);
   return std::nullopt;
 }
 
@@ -190,9 +198,9 @@ static LogicalResult loop(NodeContext &c) {
   // Without a trip count: until the condition says no, or it has been too many.
   int64_t trips = kMaxIterations + 1;
   if (c.has(0)) {
-    auto count = c.constants(0, "trip count");
+    auto count = known ? known->constants() : std::nullopt;
     if (!count || count->size() != 1)
-      return failure();
+      return c.fail("its trip count is not constant" + c.inputHint(0) + kFixedLoop);
     trips = std::min(trips, (*count)[0]);
   }
   std::optional<bool> goes = c.has(1) ? truth(c, c.in(1), 1) : std::optional<bool>(true);
@@ -220,7 +228,7 @@ static LogicalResult loop(NodeContext &c) {
     if (!walk(c, *body, arguments, results))
       return failure();
     assert(int64_t(results.size()) == 1 + int64_t(carried.size()) + scans && "counted above");
-    goes = truth(c, *results[0]);
+    goes = truth(c, *results[0], -1, kFixedLoop);
     if (!goes)
       return failure();
     // What the next iteration reads is what this one has left.

@@ -292,9 +292,11 @@ private:
     for (int64_t i = 0; i < states(); ++i)
       inputs.initial.push_back(initialState(5 + i, d));
     // Numbers of the steps, for the ends of sequences.
-    Value lengths = c.has(4) ? c.tensor(4) : Value();
-    if (lengths)
+    Value lengths;
+    if (c.has(4)) {
+      lengths = train::WithinOp::create(tb.b(), tb.loc(), c.tensor(4), length);
       inputs.scanned.push_back(tb.iota({length}, c.element(4), 0));
+    }
     train::LoopOp all = train::buildLoop(tb, inputs, [&](train::LoopStep &one) {
       one.next = one.carried;
       step(one.slices[0], one.next);
