@@ -34,6 +34,24 @@ struct Term {
   SmallVector<int64_t> axes;
 };
 
+/// The sum that alone reads a value, and for which a gradient needs neither of its terms: kept
+/// instead, so that the other term (the part of the input, in a recurrent layer) is not. In a wider
+/// type only where that is a slice, which then is read nowhere else and takes as much.
+Value sumOf(LoopOp loop, Value value) {
+  auto isOwnSlice = [&](Value other) {
+    return llvm::is_contained(loop.getSlices(), other) && other.hasOneUse();
+  };
+  while (value.hasOneUse()) {
+    auto cast = dyn_cast<CastOp>(*value.user_begin());
+    Value term = cast && isFloat(cast.getResult()) ? cast.getResult() : value;
+    auto add = term.hasOneUse() ? dyn_cast<AddOp>(*term.user_begin()) : AddOp();
+    if (!add || (cast && !isOwnSlice(add.getLhs() == term ? add.getRhs() : add.getLhs())))
+      break;
+    value = add.getResult();
+  }
+  return value;
+}
+
 class LoopGradient {
 public:
   LoopGradient(LoopOp loop, TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool> needed)
@@ -66,7 +84,8 @@ private:
       if (auto cost = dyn_cast<CostOpInterface>(op);
           cost && (cost.getRecomputeClass() == RecomputeClass::Costly ||
                    cost.getRecomputeClass() == RecomputeClass::Never))
-        llvm::append_range(kept, op.getResults());
+        for (Value result : op.getResults())
+          kept.insert(sumOf(loop, result));
     LoopInputs inputs{llvm::to_vector(loop.getInitial()), llvm::to_vector(loop.getScanned()),
                       llvm::to_vector(loop.getInvariants()), loop.getSteps(), loop.getReverse()};
     forward = buildLoop(tb, inputs, [&](LoopStep &step) {
@@ -297,8 +316,8 @@ private:
   ArrayRef<Value> cotangents;
   ArrayRef<bool> needed;
   const unsigned carried, scanned;
-  /// Of the old body: what costly ops make.
-  SmallVector<Value> kept;
+  /// Of the old body: what costly ops make, or sums of it.
+  SetVector<Value> kept;
   /// A backward step; its arguments are the incoming cotangents and sums, slices and invariants.
   Block body;
   DenseMap<Value, Value> sliceOf, outsideOf;

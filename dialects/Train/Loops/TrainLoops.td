@@ -32,6 +32,10 @@ def Train_LoopOp : Train_Op<"loop", [
   let extraClassDeclaration = [{
     ::mlir::Block *getBlock() { return &getBody().front(); }
     unsigned numCarried() { return getInitial().size(); }
+    /// The body's arguments for the slices of scanned operands.
+    ::mlir::Block::BlockArgListType getSlices() {
+      return getBlock()->getArguments().slice(numCarried(), getScanned().size());
+    }
     ::mlir::ResultRange getStacked() { return getResults().drop_front(numCarried()); }
     ::mlir::ResultRange getCarried() { return getResults().take_front(numCarried()); }
   }];
