@@ -228,5 +228,16 @@ def families(sizes):
     for name, kind, more in (("lstm", "LSTM", {}), ("gru", "GRU", script)):
         add(name, lambda kind=kind: Recurrent(kind, sizes), sequence_batch, by_sequence, call,
             **more)
+
+    def short_batch(rng, n, _):
+        # Their exports have one length: a step of the recurrence is a piece of the graph.
+        return {name: rng.integers(0, vocab, (n, 5)) for name in ("input_ids", "labels")}
+
+    by_row_alone = {"input_ids": {0: "batch"}, "labels": {0: "batch"}}
+    state = dict(vocab_size=vocab, hidden_size=8, use_cache=False)
+    hugging("mamba", "MambaForCausalLM", "MambaConfig", state, short_batch, by_row_alone,
+            num_hidden_layers=1, state_size=4, time_step_rank=2)
+    hugging("rwkv", "RwkvForCausalLM", "RwkvConfig", state, short_batch, by_row_alone,
+            num_hidden_layers=2, attention_hidden_size=8, intermediate_size=12, context_length=8)
     return {spec.name: spec for spec in specs}
 
