@@ -6,6 +6,8 @@
 #include "dialects/Plan/CallEmitter.h"
 #include "dialects/Plan/CommandDetail.h"
 #include "dialects/Plan/TableBuilder.h"
+#include "format/memory/convolution_work.h"
+#include "format/memory/working_memory.h"
 #include "format/memory/workspace_bounds.h"
 
 using namespace mlir;
@@ -81,6 +83,25 @@ CommandCost ConvolutionOp::getCommandCost(EvaluateReal value) {
 
 CommandWorkspace ConvolutionOp::getGpuWorkspace(EvaluateInteger) {
   return {trainrt::cuda::convolutionWorkspaceLimit, /*mayRunAside=*/true};
+}
+
+void ConvolutionOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
+  const SmallVector<int64_t> fixed = evaluateAll(getSizes(), value);
+  trainrt::ConvolutionSizes sizes;
+  sizes.kind = trainrt::Convolution::Kind(getKind());
+  sizes.batch = fixed[0], sizes.channels = fixed[1];
+  sizes.filters = fixed[2], sizes.groups = fixed[3];
+  bool isEmpty = sizes.batch <= 0;
+  const size_t rank = getPositions().getDims().size();
+  for (size_t i = 0; i < rank; ++i) {
+    auto at = [&](DimsAttr list) { return value(list.getDims()[i]); };
+    sizes.axes[3 - rank + i] = {at(getPositions()), at(getTaps()),      at(getWindows()),
+                                at(getStrides()),   at(getDilations()), at(getPads())};
+    isEmpty |= at(getPositions()) <= 0 || at(getWindows()) <= 0;
+  }
+  // Nothing is computed then.
+  if (!isEmpty)
+    memory.addConvolution(sizes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -139,7 +139,7 @@ def Plan_ConvolutionKindAttr : EnumAttr<Plan_Dialect, Plan_ConvolutionKind, "con
   let assemblyFormat = "$value";
 }
 
-def Plan_ConvolutionOp : Plan_Command<"convolution", ["getCommandCost", "getGpuWorkspace"]> {
+def Plan_ConvolutionOp : Plan_Command<"convolution", ["getCommandCost", "getGpuWorkspace", "addCpuWorkspace"]> {
   let summary = "a convolution, or its gradient for the input (`data`) or the filter";
   let description = [{
     Row major: input [batch, positions..., channels], filter [filters, taps..., channels / groups], output [batch, windows...,

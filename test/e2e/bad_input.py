@@ -331,7 +331,6 @@ class Cases:
             (["--inference", "--optimizer-state", "int8"], "--optimizer-state"),
             (["--optimizer", "sgd", "--optimizer-state", "int8"], "sgd without --momentum has none"),
             (["--target", "cpu", "--offload"], "--offload: is for --target cuda"),
-            (["--target", "cpu", "--no-library-convolutions"], "--library-convolutions: is for --target cuda: the CPU has no library for them"),
             (["--cache-dir"], "--cache-dir.*not available in this version"),
             (["--lora", "r=0"], "--lora.*r must be a whole number above 0, not '0'"),
             (["--lora", "r=4,dropout=1"], "--lora.*dropout must be in .0, 1., not 1"),

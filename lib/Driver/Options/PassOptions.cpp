@@ -6,10 +6,6 @@
 
 using namespace trainc;
 
-static bool callsConvolutions(const TargetTraits &target) {
-  return target.schedule.callsComposites;
-}
-
 PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(app, options) {
   group("Passes");
   add("-O", level, "N",
@@ -29,9 +25,10 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
             "where the projection to it is not trained (default)");
   addSwitch("schedule-updates", scheduleUpdates,
             "update a parameter as soon as its gradient is there, and free that (default)");
-  addSwitch("library-convolutions", libraryConvolutions,
-            namesOfTargets(callsConvolutions) +
-                ": convolutions are calls of cuDNN where it is better than matmuls (default)");
+  addSwitch(
+      "library-convolutions", libraryConvolutions,
+      "convolutions are calls of a library (cuDNN, the runtime's own on a CPU) where it is better "
+      "than matmuls (default)");
   add("--token-bucket", options.graph.tokenBucket, "N",
       "numbers of tokens and labelled rows are rounded up to multiples of this (default 8)")
       ->check(CLI::PositiveNumber);
@@ -46,9 +43,6 @@ void PassOptions::read() {
   // Scaled losses of f16 need all of their gradients.
   options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
   options.schedule.scheduleUpdates = scheduleUpdates.value(true);
-  if (libraryConvolutions.on || libraryConvolutions.off)
-    checkTarget("--library-convolutions", options.target->traits, callsConvolutions,
-                options.target->traits.phrase.str() + " has no library for them");
   options.graph.callsConvolutions &= libraryConvolutions.value(true);
   options.graph.moveTransposes = moveTransposes.value(optimise && options.graph.callsConvolutions);
   options.schedule.fuseEpilogues = optimise;

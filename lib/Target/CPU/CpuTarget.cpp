@@ -27,7 +27,7 @@ static constexpr TargetTraits kTraits{
     .phrase = "the CPU",
     .device = "this machine",
     .memory = {.alignment = trainrt::planAlignment},
-    .schedule = {},
+    .schedule = {.callsComposites = true},
     .speeds = {kSpeed, kSpeed, kSpeed},
     .link = kLink,
     .collectives = true,

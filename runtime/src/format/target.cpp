@@ -21,7 +21,7 @@ const TargetTraits targetTraits[] = {
      .vendorProducts = false,
      .hasReplicas = true,
      .narrowAttention = false,
-     .hasConvolutions = false},
+     .narrowConvolutions = false},
     {.name = "cuda",
      .alignment = cudaPlanAlignment,
      .isSeparate = true,
@@ -33,7 +33,7 @@ const TargetTraits targetTraits[] = {
      .vendorProducts = true,
      .hasReplicas = false,
      .narrowAttention = true,
-     .hasConvolutions = true},
+     .narrowConvolutions = true},
 };
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);
 

@@ -38,8 +38,8 @@ struct TargetTraits {
   bool hasReplicas;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;
-  /// Whether convolutions are commands; else they come as matmuls and kernels.
-  bool hasConvolutions;
+  /// Whether convolutions are of 16-bit types, too; else of f32.
+  bool narrowConvolutions;
 };
 
 /// Of the targets in their order.

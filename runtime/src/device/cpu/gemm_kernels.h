@@ -4,6 +4,8 @@
 #ifndef TRAINRT_DEVICE_CPU_GEMM_KERNELS_H
 #define TRAINRT_DEVICE_CPU_GEMM_KERNELS_H
 
+#include "device/cpu/convolution_kernels.h"
+
 #include <cstdint>
 
 namespace trainrt {
@@ -33,6 +35,7 @@ struct GemmKernels {
   /// [byRows][rows - 1][vectors - 1]; row i of A at position p of k is a[p * aStride + i], byRows
   /// a[i * aStride + p].
   GemmMicroKernel micro[2][maxRows][maxVectors];
+  ConvolutionKernels convolution;
 };
 
 /// nullptr where the compiler's target has no such instructions.

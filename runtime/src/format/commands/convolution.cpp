@@ -12,8 +12,6 @@
 namespace trainrt {
 
 Status Convolution::read(const fb::Convolution &from, const CommandCheck &check) {
-  if (!traitsOf(check.program.target).hasConvolutions)
-    return check.bad(": convolutions are a command of CUDA packages only");
   if (from.kind() > fb::ConvolutionKind::MAX)
     return check.bad(".kind ", int(from.kind()), " is unknown");
   kind = static_cast<Kind>(from.kind());
@@ -21,6 +19,9 @@ Status Convolution::read(const fb::Convolution &from, const CommandCheck &check)
       from.dtype() != fb::DType::bf16)
     return check.bad(".dtype ", int(from.dtype()), " is none that a convolution has");
   dtype = static_cast<DType>(from.dtype());
+  if (dtype != DType::F32 && !traitsOf(check.program.target).narrowConvolutions)
+    return check.bad(".dtype ", nameOf(dtype),
+                     ": convolutions of 16-bit types are a command of CUDA packages only");
   tf32 = from.tf32();
   auto access = [&](OperandNumber operand) {
     return CommandCheck::Wanted{operand == result() ? Access::Write : Access::Read};

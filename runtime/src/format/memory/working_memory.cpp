@@ -2,6 +2,7 @@
 //
 // The buffers as the calls ask for them.
 #include "format/memory/working_memory.h"
+#include "format/memory/convolution_work.h"
 #include "format/memory/exchange_work.h"
 
 namespace trainrt {
@@ -38,6 +39,13 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConst
 
 void WorkingMemory::addGemm(const GemmArgs &args, const GemmConstants &constants) {
   add(GemmProblem(args, tile), false, constants);
+}
+
+void WorkingMemory::addConvolution(const ConvolutionSizes &sizes) {
+  const ConvolutionMemory memory = convolutionMemory(sizes, tile);
+  shared[0] = std::max(shared[0], memory.shared * 4);
+  first = std::max(first, memory.thread * 4);
+  others = std::max(others, memory.thread * 4);
 }
 
 void WorkingMemory::addAttention(const AttentionExtents &extents) {

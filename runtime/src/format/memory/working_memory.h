@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What matmuls, attention and exchanges on the CPU need beside their operands, told ahead: buffers
-// which are as large as the largest call needs.
+// What matmuls, convolutions, attention and exchanges on the CPU need beside their operands, told
+// ahead: buffers which are as large as the largest call needs.
 #ifndef TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 #define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 
@@ -14,6 +14,8 @@
 #include <span>
 
 namespace trainrt {
+
+struct ConvolutionSizes;
 
 /// Rows of weights are padded to multiples of this, and sums of a row have as many parts, whatever
 /// the instruction set.
@@ -51,6 +53,7 @@ public:
 
   /// Commands of a loop come one behind the other: what they keep is held at once.
   void addGemm(const GemmArgs &args, const GemmConstants &constants = {});
+  void addConvolution(const ConvolutionSizes &sizes);
   /// Dropout's coordinates are taken to be those of the rows.
   void addAttention(const AttentionExtents &extents);
   void addExchange(const ExchangeWork &work);

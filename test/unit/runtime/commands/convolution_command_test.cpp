@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The command Convolution: how it is read from a program and planned, what is refused. (What it
-// computes only a GPU's library can tell.)
+// computes: gemm/convolution_test.cpp on the CPU, gpu/libraries on a GPU.)
 
 #include "format/program.h"
 #include "plan/command_info.h"
@@ -139,7 +139,8 @@ TEST(ConvolutionCommand, RefusesWhatIsNone) {
   auto has = [](const Options &options, const std::string &text) {
     EXPECT_NE(message(options).find(text), std::string::npos) << message(options);
   };
-  has({.target = fb::Target::cpu}, "convolutions are a command of CUDA packages only");
+  has({.target = fb::Target::cpu},
+      ".dtype bf16: convolutions of 16-bit types are a command of CUDA packages only");
   has({.kind = 3}, ".kind 3 is unknown");
   has({.dtype = fb::DType::f64}, " is none that a convolution has");
   has({.sizes = {2, 4, 6, 2}}, "4 are not those of a convolution with one to three axes");

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The inner loops of convolutions, written once over the type `V` of a vector and included as those
+// of the GEMM are (gemm_kernels_impl.h), behind them.
+
+template <int rows, int vectors, int panelVectors>
+void convolutionSum(int64_t lines, int64_t k, const float *a, int64_t aLine, int64_t aStride,
+                    const float *b, float *c) {
+  using Vec = V::Vec;
+  Vec acc[rows][vectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v)
+      acc[i][v] = V::load(c + (i * panelVectors + v) * V::lanes);
+  for (int64_t line = 0; line < lines; ++line, a += aLine) {
+    const float *at = a;
+    for (int64_t p = 0; p < k; ++p, at += aStride, b += panelVectors * V::lanes) {
+      Vec bv[vectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; ++v)
+        bv[v] = V::load(b + v * V::lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i) {
+        Vec av = V::set1(at[i]);
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v)
+          acc[i][v] = V::fma(av, bv[v], acc[i][v]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v)
+      V::store(c + (i * panelVectors + v) * V::lanes, acc[i][v]);
+}
+
+/// The first n lanes, those that are there.
+template <bool whole> V::Vec depthwiseLoad(const float *from, int n) {
+  return whole ? V::load(from) : V::loadFirst(from, n);
+}
+
+template <int columns, bool whole>
+void depthwiseColumns(const DepthwiseRow &row, int64_t column, int64_t x, int n) {
+  V::Vec acc[columns];
+#pragma GCC unroll 4
+  for (int j = 0; j < columns; ++j)
+    acc[j] = V::zero();
+  const float *source = row.source + column * row.sourceStride + x;
+  for (int64_t t = 0; t < row.taps; ++t) {
+    const V::Vec weight = depthwiseLoad<whole>(row.weights + row.weightAt[t] + x, n);
+#pragma GCC unroll 4
+    for (int j = 0; j < columns; ++j)
+      acc[j] = V::fma(depthwiseLoad<whole>(source + j * row.sourceStride + row.at[t], n), weight,
+                      acc[j]);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < columns; ++j) {
+    float *to = row.c + (column + j) * row.cStride + x;
+    if (whole)
+      V::store(to, acc[j]);
+    else
+      V::storeFirst(to, acc[j], n);
+  }
+}
+
+template <int columns> void depthwiseChannelsOf(const DepthwiseRow &row, int64_t column) {
+  int64_t x = 0;
+  for (; x + V::lanes <= row.channels; x += V::lanes)
+    depthwiseColumns<columns, true>(row, column, x, V::lanes);
+  if (x < row.channels)
+    depthwiseColumns<columns, false>(row, column, x, int(row.channels - x));
+}
+
+/// Four columns share a vector of weights.
+void depthwiseRow(const DepthwiseRow &row) {
+  int64_t column = 0;
+  for (; column + 4 <= row.columns; column += 4)
+    depthwiseChannelsOf<4>(row, column);
+  for (; column < row.columns; ++column)
+    depthwiseChannelsOf<1>(row, column);
+}
+
+template <int taps, bool whole>
+void depthwiseSumsOf(int64_t columns, const float *a, int64_t aStride, int64_t aTap, const float *b,
+                     int64_t bStride, int channels, float *sums) {
+  constexpr int width = depthwiseChannels, vectors = width / V::lanes;
+  V::Vec acc[taps][vectors];
+  int n[vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    const int left = channels - v * V::lanes;
+    n[v] = left < 0 ? 0 : left < V::lanes ? left : V::lanes;
+#pragma GCC unroll 3
+    for (int t = 0; t < taps; ++t)
+      acc[t][v] = V::load(sums + t * width + v * V::lanes);
+  }
+  for (int64_t j = 0; j < columns; ++j, a += aStride, b += bStride) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const V::Vec bv = depthwiseLoad<whole>(b + v * V::lanes, n[v]);
+#pragma GCC unroll 3
+      for (int t = 0; t < taps; ++t)
+        acc[t][v] = V::fma(depthwiseLoad<whole>(a + t * aTap + v * V::lanes, n[v]), bv, acc[t][v]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v)
+#pragma GCC unroll 3
+    for (int t = 0; t < taps; ++t)
+      V::store(sums + t * width + v * V::lanes, acc[t][v]);
+}
+
+template <int taps>
+void depthwiseSum(int64_t columns, const float *a, int64_t aStride, int64_t aTap, const float *b,
+                  int64_t bStride, int channels, float *sums) {
+  if (channels == depthwiseChannels)
+    depthwiseSumsOf<taps, true>(columns, a, aStride, aTap, b, bStride, channels, sums);
+  else
+    depthwiseSumsOf<taps, false>(columns, a, aStride, aTap, b, bStride, channels, sums);
+}
