@@ -48,3 +48,13 @@ func.func @floats(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
   %0 = train.matmul %x, %y : tensor<2x3xf32>, tensor<3x2xf32> -> tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
+
+// A convolution that is a call is one of f32.
+// CHECK-LABEL: func.func @convolution
+// CHECK: train.conv {{.*}} : (tensor<2x9x9x4xf32>, tensor<6x3x3x4xf32>) -> tensor<2x9x9x6xf32>
+// CHECK: train.cast {{.*}} : tensor<2x9x9x6xf32> -> tensor<2x9x9x6xbf16>
+func.func @convolution(%x: tensor<2x9x9x4xbf16>, %w: tensor<6x3x3x4xbf16>) -> tensor<2x9x9x6xbf16> {
+  %y = train.conv %x, %w strides = [1, 1] dilations = [1, 1] low = <1, 1> high = <1, 1> groups = 1
+      : (tensor<2x9x9x4xbf16>, tensor<6x3x3x4xbf16>) -> tensor<2x9x9x6xbf16>
+  return %y : tensor<2x9x9x6xbf16>
+}
