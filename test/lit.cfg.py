@@ -54,6 +54,15 @@ if os.path.exists(os.path.join(config.build_dir, "lib", "libtrainrt-gloo.so")):
 if shutil.which("mpirun") and shutil.which("ompi_info"):
     config.available_features.add("mpirun")
 
+# The runtime for AArch64, where it was cross compiled; what it was linked with is beside it.
+if os.path.exists(os.path.join(config.build_dir, "aarch64", "bin", "trainc-run")):
+    config.available_features.add("aarch64")
+cross_libraries = os.path.join(config.source_dir, ".deps", "aarch64", "lib")
+config.substitutions += [
+    ("%qemu_aarch64", f"qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH={cross_libraries}"),
+    ("%qemu_x86_64", "qemu-x86_64"),
+]
+
 e2e = os.path.join(config.test_source_root, "e2e")
 run_e2e = f"{python} {e2e}/run_e2e.py --trainc {binaries}/trainc --trainc-run {binaries}/trainc-run"
 # Longer names first: lit replaces text, not words.

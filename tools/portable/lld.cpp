@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// lld's driver for ELF, of which kernels need the linking of x86-64 objects, and nothing of LTO.
+// lld's driver for ELF, of which kernels need the linking of objects, and nothing of LTO.
 
 #include "lld/Common/Driver.h"
 #include "llvm/Plugins/PassPlugin.h"
@@ -22,13 +22,12 @@ llvm::PassPluginLibraryInfo getPollyPluginInfo() {
 }
 
 // lld prepares LTO for every target: these, and parsers of assembly, are not to become part of the
-// executable, which generates code for x86-64 and NVPTX.
+// executable, which generates code for x86-64, AArch64 and NVPTX.
 #define EMPTY(name)                                                                                \
   extern "C" void LLVMInitialize##name() {}
 #define EMPTY_TARGET(name)                                                                         \
   EMPTY(name##TargetInfo)                                                                          \
   EMPTY(name##Target) EMPTY(name##TargetMC) EMPTY(name##AsmPrinter) EMPTY(name##AsmParser)
-EMPTY_TARGET(AArch64)
 EMPTY_TARGET(AMDGPU)
 EMPTY_TARGET(ARM)
 EMPTY_TARGET(AVR)
@@ -48,4 +47,5 @@ EMPTY_TARGET(VE)
 EMPTY_TARGET(WebAssembly)
 EMPTY_TARGET(XCore)
 EMPTY_TARGET(Xtensa)
+EMPTY(AArch64AsmParser)
 EMPTY(X86AsmParser)

@@ -12,8 +12,9 @@
 using namespace mlir;
 using namespace trainc;
 
-/// The levels of x86-64 that there are kernels for.
-static constexpr StringLiteral kLevels[] = {"x86-64-v3", "x86-64-v4"};
+/// The levels that there are kernels for; those of x86-64, which the compiler runs on, first.
+static constexpr StringLiteral kLevels[] = {"x86-64-v3", "x86-64-v4", "armv8.2-a"};
+static constexpr size_t kDefaultLevels = 2;
 
 /// FLOPs and bytes a second of one such machine: only for comparing commands with each other.
 static constexpr ProcessorSpeed kSpeed{1e11, 2e10};
@@ -48,31 +49,39 @@ public:
   }
 
   std::string getUsage() const override {
-    return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native]";
+    return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native,...]";
   }
 
-  /// Without a choice there are kernels of both levels in a package, and the runtime takes the
-  /// best.
+  /// Without a choice there are kernels of both levels of x86-64 in a package, and the runtime
+  /// takes the best.
   std::vector<std::string> getDefaultProcessors() const override {
-    return {std::begin(kLevels), std::end(kLevels)};
+    return {std::begin(kLevels), std::begin(kLevels) + kDefaultLevels};
   }
 
   /// Empty `processors` stand for a name that is unknown, which the caller tells.
   std::string parse(StringRef list, std::vector<std::string> &processors) const override {
-    if (list == "native") {
-      list = codegen::getHostLevel();
-      if (list.empty())
-        return "kernels need x86-64-v3 or better, which this machine is not; for another one name "
-               "its "
-               "level: cpu:x86-64-v3 or cpu:x86-64-v4";
+    SmallVector<StringRef> levels;
+    list.split(levels, ',');
+    for (StringRef level : levels) {
+      if (level == "native") {
+        level = codegen::getHostLevel();
+        if (level.empty())
+          return "kernels need x86-64-v3 or better, which this machine is not; for another one "
+                 "name its level: cpu:x86-64-v3, cpu:x86-64-v4 or cpu:armv8.2-a";
+      }
+      if (!llvm::is_contained(kLevels, level)) {
+        processors.clear();
+        return {};
+      }
+      if (!llvm::is_contained(processors, level))
+        processors.push_back(level.str());
     }
-    if (llvm::is_contained(kLevels, list))
-      processors = {list.str()};
     return {};
   }
 
   std::string spell(ArrayRef<std::string> processors) const override {
-    return name().str() + (processors.size() == 1 ? ":" + processors.front() : "");
+    const bool chosen = processors != ArrayRef(getDefaultProcessors());
+    return name().str() + (chosen ? ":" + llvm::join(processors, ",") : "");
   }
 
   int64_t getMemoryHere() const override {
@@ -91,7 +100,7 @@ public:
     for (Operation *command : commands)
       if (train::DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
         kernels = std::max(kernels, trainrt::padded(value(scratch), traits.memory.alignment));
-    for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
+    for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile, trainrt::neonTile})
       for (unsigned threads : {1, 2}) {
         trainrt::WorkingMemory memory(tile, threads, world, shards);
         for (Operation *command : commands)

@@ -7,15 +7,21 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace trainrt {
 
 /// The best first: chooseKernels takes the first one that both have.
-const char *const cpuLevels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
+const char *const cpuLevels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2",
+                                 "x86-64",    "armv8.2-a", nullptr};
 
-/// Levels as the x86-64 psABI has them, by the features that kernels use.
+/// Levels as the x86-64 psABI has them, by the features that kernels use; Armv8.2-A by what it has
+/// and Armv8.0-A and 8.1-A lack: atomics in one instruction (8.1), and DC CVAP.
 bool cpuSupports(const std::string &level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -27,8 +33,29 @@ bool cpuSupports(const std::string &level) {
             __builtin_cpu_supports("avx512vl");
   return level == "x86-64" || (level == "x86-64-v2" && v2) || (level == "x86-64-v3" && v3) ||
          (level == "x86-64-v4" && v4);
+#elif defined(__aarch64__)
+  constexpr unsigned long needed = HWCAP_ASIMD | HWCAP_ATOMICS | HWCAP_DCPOP;
+  return level == "armv8.2-a" && (getauxval(AT_HWCAP) & needed) == needed;
 #else
   return false;
+#endif
+}
+
+/// Those that trainc compiles for.
+std::string describeCpu() {
+#if defined(__x86_64__)
+  for (const char *level : {"x86-64-v4", "x86-64-v3"})
+    if (cpuSupports(level))
+      return std::string("is ") + level + "; compile with --target cpu:" + level;
+  return "lacks AVX2, FMA or BMI, without which there are no kernels for x86-64 (x86-64-v3): use "
+         "a processor that has them";
+#elif defined(__aarch64__)
+  if (cpuSupports("armv8.2-a"))
+    return "is armv8.2-a; compile with --target cpu:armv8.2-a";
+  return "is older than Armv8.2-A, without which there are no kernels for AArch64 (armv8.2-a): "
+         "use a processor that is newer";
+#else
+  return "is of a kind that there are no kernels for (x86-64 and AArch64): use one of those";
 #endif
 }
 

@@ -24,6 +24,9 @@ using KernelFunction = void (*)(void *const *args, const int64_t *dims, int64_t 
 extern const char *const cpuLevels[];
 /// Whether this machine runs code of `level` ("x86-64-v3").
 bool cpuSupports(const std::string &level);
+/// What this machine is, and the way out where a package has no kernels for it: goes on from "this
+/// CPU".
+std::string describeCpu();
 
 class KernelLibrary {
 public:

@@ -147,9 +147,7 @@ Status Package::chooseKernels() {
   }
   if (present.empty())
     return fail(Code::BadPackage, "it has no CPU kernels; compile with --target cpu");
-  return fail(Code::BadPackage, "its kernels are for ", present,
-              ", which this CPU does not run; compile with --target cpu:x86-64-v3 or "
-              "cpu:x86-64");
+  return fail(Code::BadPackage, "its kernels are for ", present, "; this CPU ", describeCpu());
 }
 
 /// Loaded when first needed, once for all sessions; sessions of several threads share a package.

@@ -23,8 +23,8 @@ TEST(TargetTest, EachHasAPlaceInPackages) {
 }
 
 TEST(TargetTest, SpellingsAreReadAsTheyWereWritten) {
-  for (const char *text :
-       {"cpu", "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda:sm_90", "cuda:sm_80,sm_120"}) {
+  for (const char *text : {"cpu", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:armv8.2-a",
+                           "cpu:x86-64-v3,armv8.2-a", "cuda:sm_90", "cuda:sm_80,sm_120"}) {
     TargetChoice choice;
     EXPECT_EQ(parseTarget(text, choice), "");
     EXPECT_EQ(choice.target->spell(choice.processors), text);
@@ -33,9 +33,10 @@ TEST(TargetTest, SpellingsAreReadAsTheyWereWritten) {
 
 TEST(TargetTest, AnUnknownOneIsToldTheKnown) {
   TargetChoice choice;
-  const std::string known = "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:native, cuda or "
-                            "cuda:sm_NN[,sm_NN...]";
-  for (std::string text : {"tpu", "", "cpux", "cudax", "cpu:", "cuda:", "cpu:sm_90", "x:cuda"})
+  const std::string known = "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:armv8.2-a, "
+                            "cpu:native, cuda or cuda:sm_NN[,sm_NN...]";
+  for (std::string text : {"tpu", "", "cpux", "cudax", "cpu:", "cuda:", "cpu:sm_90", "x:cuda",
+                           "cpu:x86-64-v3,tpu", "cpu:armv8.2-a,"})
     EXPECT_EQ(parseTarget(text, choice), "'" + text + "': " + known);
   for (std::string text : {"cuda:sm_70", "cuda:sm_90a", "cuda:sm_90,,sm_80", "cuda:90"})
     EXPECT_EQ(parseTarget(text, choice),

@@ -26,10 +26,14 @@ namespace {
 
 std::vector<const AttentionKernels *> kernelSets() {
   std::vector<const AttentionKernels *> sets;
+  if (auto *neon = attentionKernelsNeon())
+    sets.push_back(neon);
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(attentionKernelsAvx2());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
     sets.push_back(attentionKernelsAvx512());
+#endif
   return sets;
 }
 

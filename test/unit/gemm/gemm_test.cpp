@@ -27,10 +27,14 @@ namespace {
 
 std::vector<const GemmKernels *> kernelSets() {
   std::vector<const GemmKernels *> sets;
+  if (auto *neon = gemmKernelsNeon())
+    sets.push_back(neon);
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(gemmKernelsAvx2());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
     sets.push_back(gemmKernelsAvx512());
+#endif
   return sets;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels for x86-64 as shared objects.
+// Kernels for x86-64 and AArch64 as shared objects.
 #ifndef TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 #define TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 
@@ -7,12 +7,12 @@
 
 namespace trainc::codegen {
 
-/// Kernels for x86-64.
+/// Kernels for x86-64 and AArch64.
 class CpuCodegen final : public ModuleCodegen {
 public:
   /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
-  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4"). `cache`: folder where
-  /// compiled kernels are kept for later compilations; "": none.
+  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4", "armv8.2-a"). `cache`:
+  /// folder where compiled kernels are kept for later compilations; "": none.
   explicit CpuCodegen(mlir::MLIRContext &context, llvm::ArrayRef<std::string> levels = {},
                       llvm::StringRef cache = "");
   ~CpuCodegen() override;

@@ -34,7 +34,18 @@ using namespace mlir;
 
 namespace trainc::codegen {
 
-static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+namespace {
+/// What LLVM calls a level.
+struct LevelCode {
+  StringRef triple, cpu, features;
+};
+} // namespace
+
+static LevelCode getLevelCode(StringRef level) {
+  if (level.starts_with("armv8"))
+    return {"aarch64-unknown-linux-gnu", "generic", "+v8.2a"};
+  return {"x86_64-unknown-linux-gnu", level, ""};
+}
 
 //===----------------------------------------------------------------------===//
 // Object code
@@ -42,15 +53,20 @@ static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
 
 /// Also names of features, so that the generic CPU of the level is what code is made for, not this
 /// machine.
-static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std::string &error) {
+static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef level, std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
-  llvm::Triple triple(kTriple);
+  const LevelCode code = getLevelCode(level);
+  llvm::Triple triple(code.triple);
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
@@ -58,10 +74,10 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std
   // Rounding of an op must not depend on what it is fused with.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   auto machine = std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+      target->createTargetMachine(triple, code.cpu, code.features, options, llvm::Reloc::PIC_,
                                   std::nullopt, llvm::CodeGenOptLevel::Default));
-  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
-    error = "unknown CPU '" + cpu.str() + "'";
+  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(code.cpu)) {
+    error = "unknown CPU '" + level.str() + "'";
     return nullptr;
   }
   return machine;
@@ -159,7 +175,8 @@ static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::C
   // In this order: splitting after optimization, as it takes masks apart that were simplified by
   // then.
   optimizeModule(module, *machine);
-  if (!machine->getMCSubtargetInfo()->checkFeatures("+avx512f"))
+  if (machine->getTargetTriple().isX86() &&
+      !machine->getMCSubtargetInfo()->checkFeatures("+avx512f"))
     splitMaskedLoads(module);
   llvm::SmallVector<char> result;
   if (!emitModule(module, *machine, type, result))

@@ -313,7 +313,7 @@ int64_t attentionBackwardF32(const AttentionBackward &args, ThreadPool &pool,
 
 static const AttentionKernels &chosenKernels() {
   static const AttentionKernels *const kernels =
-      chooseKernels(attentionKernelsAvx512(), attentionKernelsAvx2());
+      chooseKernels(attentionKernelsAvx512(), attentionKernelsAvx2(), attentionKernelsNeon());
   return *kernels;
 }
 

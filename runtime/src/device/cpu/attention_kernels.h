@@ -40,6 +40,7 @@ struct AttentionKernels {
 /// nullptr where the compiler's target has no such instructions.
 const AttentionKernels *attentionKernelsAvx2();
 const AttentionKernels *attentionKernelsAvx512();
+const AttentionKernels *attentionKernelsNeon();
 
 /// With these kernels, which the processor must be able to run.
 int64_t attentionForwardF32(const AttentionForward &args, ThreadPool &pool,

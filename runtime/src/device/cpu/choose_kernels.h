@@ -7,10 +7,12 @@
 
 namespace trainrt {
 
-/// The fastest; either may be null.
+/// The fastest; each may be null. NEON is a part of AArch64.
 template <typename Kernels>
 const Kernels *chooseKernels([[maybe_unused]] const Kernels *avx512,
-                             [[maybe_unused]] const Kernels *avx2) {
+                             [[maybe_unused]] const Kernels *avx2, const Kernels *neon) {
+  if (neon)
+    return neon;
 #if defined(__x86_64__)
   if (avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
     return avx512;

@@ -44,7 +44,8 @@ int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
 /// Whichever it is, the bits are the same: the chains over k are cut by k alone, and every addition
 /// is a fused one.
 const GemmKernels *chosenKernels() {
-  static const GemmKernels *const kernels = chooseKernels(gemmKernelsAvx512(), gemmKernelsAvx2());
+  static const GemmKernels *const kernels =
+      chooseKernels(gemmKernelsAvx512(), gemmKernelsAvx2(), gemmKernelsNeon());
   return kernels;
 }
 

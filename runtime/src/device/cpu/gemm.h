@@ -21,10 +21,10 @@ struct KeptB {
 /// With beta = 0, C is only written, never read. An element of C is a chain of fused multiply-adds
 /// over k in ascending order, cut at positions that depend on k alone: its bits depend on
 /// the operands' values, k, alpha and beta, not on strides, tiling, instruction set or threads.
-/// Needs AVX2 and FMA, uses AVX-512 where there is one. Throws std::runtime_error on other
-/// machines. May be called within a parallelFor of the pool: the calling thread then works alone.
-/// `kept`: where GemmProblem::keepsB says that B stays packed, which has no effect on bits; else
-/// null.
+/// Needs AVX2 and FMA, uses AVX-512 where there is one; on AArch64 NEON. Throws std::runtime_error
+/// on other machines. May be called within a parallelFor of the pool: the calling thread then works
+/// alone. `kept`: where GemmProblem::keepsB says that B stays packed, which has no effect on bits;
+/// else null.
 void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept = nullptr);
 
 /// What of this machine's kernels decides on the memory for packing; throws as gemmF32 does.

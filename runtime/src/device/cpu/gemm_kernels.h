@@ -41,6 +41,7 @@ struct GemmKernels {
 /// nullptr where the compiler's target has no such instructions.
 const GemmKernels *gemmKernelsAvx2();
 const GemmKernels *gemmKernelsAvx512();
+const GemmKernels *gemmKernelsNeon();
 
 /// gemmF32 with these kernels, which the processor must be able to run.
 void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels,

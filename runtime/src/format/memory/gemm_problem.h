@@ -43,7 +43,7 @@ struct GemmTile {
 };
 
 /// Those that there are.
-inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2};
+inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2}, neonTile = avx2Tile;
 
 /// A problem in normal form. `k` is cut into `blocks` blocks.
 struct GemmProblem {
