@@ -47,6 +47,10 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 
+# Bindings in other languages are examples, and the tests install no toolchain for them: no tests where there is none.
+if not shutil.which("cargo"):
+    config.excludes.append("rust.test")
+
 # Ranks in several processes; where there is no Gloo, no plugin was built.
 if os.path.exists(os.path.join(config.build_dir, "lib", "libtrainrt-gloo.so")):
     config.available_features.add("gloo")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The binding for Rust: rust.py --build BUILD --source SOURCE SCRATCH
+
+Runs the commands of docs/sdk.md against an installed runtime, interrupted by a checkpoint and whole; the losses are the
+C program's, up to how they are printed.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+from embed import call, install
+from packages import commands, shell
+
+
+def end(text):
+    """(loss, points that are right) of a program's last line."""
+    loss, right = re.search(r"held out: loss ([\d.e-]+), (\d+) of 512 right", text.splitlines()[-1]).groups()
+    return float(loss), int(right)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("scratch", type=pathlib.Path)
+    arguments = parser.parse_args()
+    scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
+    example = source / "examples/embed"
+    prefix = scratch / "opt/trainrt"
+    install(build, prefix)
+    (scratch / "examples").symlink_to(source / "examples")
+    (scratch / "out").mkdir()
+    call(build / "bin/trainc", example / "moons.onnx", "-o", scratch / "out/moons.tpk", "--target", "cpu:x86-64-v3", "--optimizer", "adamw", "--lr", "3e-3")
+    call("cc", example / "embed.c", example / "moons.c", "-I", prefix / "include", "-o", scratch / "embed", "-L", prefix / "lib", "-ltrainrt",
+         f"-Wl,-rpath,{prefix / 'lib'}", "-lm")  # fmt: skip
+    expected = end(call(scratch / "embed", scratch / "out/moons.tpk", scratch / "checkpoints-c", "2000"))
+
+    whole = shell(commands((source / "docs/sdk.md").read_text(), "A program in Rust"), scratch)
+    program = [scratch / "out-rust/release/examples/moons", scratch / "out/moons.tpk", scratch / "checkpoints-rust"]
+    call(*program, "700")
+    resumed = call(*program, "2000")
+    for text in (whole, resumed):
+        loss, right = end(text)
+        if abs(loss - expected[0]) > 5e-7 or right != expected[1]:
+            sys.exit(f"C ends with {expected}, Rust with\n{text}")
+    if "resumed after step 700" not in resumed or whole.splitlines()[-1] != resumed.splitlines()[-1]:
+        sys.exit(f"whole it says\n{whole}\nand resumed\n{resumed}")
+    print(whole.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
