@@ -49,7 +49,7 @@ public:
   }
 
   std::string getUsage() const override {
-    return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native,...]";
+    return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native]";
   }
 
   /// Without a choice there are kernels of both levels of x86-64 in a package, and the runtime

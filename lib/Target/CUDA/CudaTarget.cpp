@@ -12,6 +12,9 @@ using namespace trainc;
 
 /// The first architecture with bf16 and asynchronous copies.
 static constexpr int kFirstArchitecture = 80;
+/// Those of desktops and servers that there are from that one on: "all".
+static constexpr StringLiteral kAllArchitectures[] = {"sm_80", "sm_86",  "sm_89",
+                                                      "sm_90", "sm_100", "sm_120"};
 
 /// Speeds are those of one GPU of the H100's kind: they only have to compare commands with each
 /// other.
@@ -44,10 +47,10 @@ public:
   CudaTarget() : Target(kTraits) {}
 
   std::vector<std::string> getSpellings() const override {
-    return {name().str(), name().str() + ":sm_NN[,sm_NN...]"};
+    return {name().str(), name().str() + ":sm_NN[,sm_NN...]", name().str() + ":all"};
   }
 
-  std::string getUsage() const override { return name().str() + "[:sm_NN,...]"; }
+  std::string getUsage() const override { return name().str() + "[:sm_NN,...|all]"; }
 
   /// The device here only if nothing is named: packages are made for others, too.
   std::vector<std::string> getDefaultProcessors() const override {
@@ -56,11 +59,16 @@ public:
   }
 
   std::string getMissingDevice() const override {
-    return "no CUDA device here to take the architecture from; name it: cuda:sm_90";
+    return "no CUDA device here to take the architecture from; name it, such as cuda:sm_90, or "
+           "compile for all: cuda:all";
   }
 
-  /// A list, with or without a comma at its end.
+  /// A list, with or without a comma at its end, or all.
   std::string parse(StringRef list, std::vector<std::string> &processors) const override {
+    if (list == "all") {
+      processors = {std::begin(kAllArchitectures), std::end(kAllArchitectures)};
+      return {};
+    }
     SmallVector<StringRef> parts;
     list.consume_back(",");
     if (!list.empty())
