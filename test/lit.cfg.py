@@ -33,6 +33,8 @@ if os.path.exists(python):
         config.available_features.add("transformers")
     if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/auditwheel")):
         config.available_features.add("wheels")
+    if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/mkdocs")):
+        config.available_features.add("mkdocs")
 else:
     python = sys.executable
 

@@ -20,7 +20,7 @@ LONG = {}
 FOLDER_LIMIT = 40  # sources in one folder
 BYTES_LIMIT = 300_000
 #: What belongs into the root of the repository.
-ROOT = set(".ci .clang-format .gitignore CMakeLists.txt CMakePresets.json LICENSE README.md".split()) | set(
+ROOT = set(".ci .clang-format .gitignore CMakeLists.txt CMakePresets.json LICENSE README.md mkdocs.yml".split()) | set(
     "bench cmake dialects docs examples include lib python runtime scripts test tools".split()
 )
 #: Larger files that are meant to be there. May only shrink.

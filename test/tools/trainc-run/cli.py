@@ -423,7 +423,7 @@ class Cases:
             *rest, summary = self.log("--resume", parts / f"step-{step}")
             expect(strip(rest) == strip(expected)[step:], step, rest, expected)
             expect(not [e for e in rest if e.get("event") == "warning"], rest)
-        # And as README's command has it: some are said again, the schedule is not.
+        # And as the command of docs/training.md has it: some are said again, the schedule is not.
         *rest, _ = self.log("--resume", parts / "step-3", "--batch-size", 6, "--epochs", 4, "--shuffle", "--seed", 3)
         expect(strip(rest) == strip(expected)[3:], rest)
 
