@@ -9,18 +9,21 @@ What `import trainc` and `import trainrt` offer: [from Python](../python.md) sho
 """
 
 
+def defined(path):
+    return {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
 def exported(package):
-    """The names of __all__, and the tree that defines each."""
-    names, trees = [], {}
-    for path in sorted(package.rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                trees.setdefault(node.name, []).append((path, node))
-            if path == package / "__init__.py" and isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
-                names = ast.literal_eval(node.value)
-    # What the package's own file defines stands before modules of the same name; of a class and others, the one with most to say.
-    weight = lambda found: (found[0] == package / "__init__.py", len(ast.get_docstring(found[1]) or ""))  # noqa: E731
-    return {name: max(trees[name], key=weight)[1] for name in names if name in trees}
+    """The tree that defines each name of __all__, and the names that come from elsewhere."""
+    init = package / "__init__.py"
+    names, own = [], defined(init)
+    for node in ast.parse(init.read_text()).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+            names = ast.literal_eval(node.value)
+        elif isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            there = defined(package / f"{node.module}.py")
+            own.update({alias.name: there[alias.name] for alias in node.names if alias.name in there})
+    return {name: own[name] for name in names if name in own}, [name for name in names if name not in own]
 
 
 def signature(node, name):
@@ -43,7 +46,8 @@ def part(module, name, node):
         if isinstance(member, ast.FunctionDef) and (member.name == "__init__" or not member.name.startswith("_")):
             is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in member.decorator_list)
             shown = f"{name}.{member.name}" if is_property else signature(member, name if member.name == "__init__" else f"{name}.{member.name}")
-            lines.append(f"```python\n{shown}\n```\n\n{prose(member)}\n")
+            said = prose(member)
+            lines.append(f"```python\n{shown}\n```\n" + (f"\n{said}\n" if said else ""))
     return "\n".join(lines)
 
 
@@ -52,5 +56,8 @@ def pages(root, build):
     for module in ("trainc", "trainrt"):
         package = root / "python" / module / module
         text.append(f"## {module}\n\n{prose(ast.parse((package / '__init__.py').read_text()))}\n")
-        text += [part(module, name, node) for name, node in exported(package).items()]
+        own, others = exported(package)
+        if others:
+            text.append(f"Also here, of another module: {', '.join(f'`{name}`' for name in others)}.\n")
+        text += [part(module, name, node) for name, node in own.items()]
     return {"python-api.md": "\n".join(text)}
