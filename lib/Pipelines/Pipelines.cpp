@@ -181,8 +181,10 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
 /// Evaluation is split off first: what follows may tell training from it.
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
   // While convolutions are whole: what is between them takes their order.
+  MoveTransposesPassOptions move;
+  move.inNets = true;
   if (options.moveTransposes)
-    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass());
+    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass(move));
   // What no library has a call for are matmuls for all that follows.
   DecomposePassOptions convolutions;
   convolutions.convolutions = true;
@@ -191,7 +193,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   // Once more, with those that are matmuls and kernels of their own then.
   if (options.moveTransposes) {
     addCleanup(pm);
-    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass());
+    pm.addNestedPass<func::FuncOp>(createMoveTransposesPass(move));
   }
   pm.addPass(createFormEvalPass());
   addCleanup(pm);

@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 
+#include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/MoveTransposes/Layouts.h"
 #include "mlir/IR/Remarks.h"
@@ -149,7 +150,7 @@ struct MoveTransposesPass : trainc::impl::MoveTransposesPassBase<MoveTransposesP
   using MoveTransposesPassBase::MoveTransposesPassBase;
 
   void runOnOperation() override {
-    if (!getOperation().getBody().hasOneBlock())
+    if (!getOperation().getBody().hasOneBlock() || (inNets && !isNet()))
       return;
     Layouts layouts(getOperation());
     const bool moves = layouts.choose();
@@ -167,6 +168,14 @@ struct MoveTransposesPass : trainc::impl::MoveTransposesPassBase<MoveTransposesP
   }
 
 private:
+  bool isNet() {
+    constexpr StringRef mark = "train.has_convolutions";
+    func::FuncOp function = getOperation();
+    if (llvm::any_of(function.getBody().front(),
+                     [](Operation &op) { return isa<ConvolutionOpInterface>(op); }))
+      function->setAttr(mark, UnitAttr::get(&getContext()));
+    return function->hasAttr(mark);
+  }
   /// Of all ops that are made in another order: the nodes that the remark is about.
   Location locationOfMoved(const Layouts &layouts) {
     SmallVector<Location> moved;

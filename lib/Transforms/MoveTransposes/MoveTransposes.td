@@ -41,7 +41,14 @@ def MoveTransposesPass : Pass<"move-transposes", "::mlir::func::FuncOp"> {
 
     Remarks, of category `move-transposes`: `Moved` with the bytes that were transposed and that still are, `Left` with
     the reason for every transpose that stays. Bytes are those with each symbol as 256. A second run changes nothing.
+
+    With `in-nets` only functions are changed that have convolutions when the pass first sees them (a mark says so to
+    a later run, for which they may be matmuls): elsewhere transposes belong to what later passes look for, as those of
+    attention's heads do.
   }];
+  let options = [
+    Option<"inNets", "in-nets", "bool", "false", "only in functions that have, or had, convolutions">,
+  ];
   let dependentDialects = ["::trainc::train::TrainDialect"];
 }
 

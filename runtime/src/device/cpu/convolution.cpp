@@ -357,7 +357,8 @@ void convolutionF32(const ConvolutionSizes &sizes, float *input, float *filter, 
 
 void convolutionF32(const ConvolutionSizes &sizes, float *input, float *filter, float *output,
                     ThreadPool &pool) {
-  static const GemmKernels *const kernels = chooseKernels(gemmKernelsAvx512(), gemmKernelsAvx2());
+  static const GemmKernels *const kernels =
+      chooseKernels(gemmKernelsAvx512(), gemmKernelsAvx2(), gemmKernelsNeon());
   convolutionF32(sizes, input, filter, output, pool, *kernels);
 }
 

@@ -41,8 +41,8 @@ struct FakeCuda {
   /* Copies between ranks that tell nobody that they are done. */
   int isSilent;
   size_t failingUpload; /* the next copy of so many bytes to the GPU fails; 0: none */
-  size_t exported;    /* bytes of memory that others have been let open, not freed */
-  int freedWhileOpen; /* blocks that others had open when they were freed */
+  size_t exported;      /* bytes of memory that others have been let open, not freed */
+  int freedWhileOpen;   /* blocks that others had open when they were freed */
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes),
