@@ -66,27 +66,12 @@ struct V {
 
 #include "device/cpu/convolution_kernels_impl.h"
 
-// One entry for each height up to that of avx512Tile: the driver indexes with rows - 1.
-#define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
-#define ROWS(by)                                                                                   \
-  {ROW(by, 1), ROW(by, 2), ROW(by, 3),  ROW(by, 4),  ROW(by, 5),  ROW(by, 6),  ROW(by, 7),         \
-   ROW(by, 8), ROW(by, 9), ROW(by, 10), ROW(by, 11), ROW(by, 12), ROW(by, 13), ROW(by, 14)}
-#define SUM(r) {convolutionSum<r, 1, 2>, convolutionSum<r, 2, 2>}
-#define SUMS                                                                                       \
-  {SUM(1), SUM(2), SUM(3),  SUM(4),  SUM(5),  SUM(6),  SUM(7),                                     \
-   SUM(8), SUM(9), SUM(10), SUM(11), SUM(12), SUM(13), SUM(14)}
-constexpr GemmKernels kernels = {
-    "avx512",
-    avx512Tile.lanes,
-    avx512Tile.rows,
-    avx512Tile.vectors,
-    packPanel,
-    {ROWS(false), ROWS(true)},
-    {SUMS, depthwiseRow, {depthwiseSum<1>, depthwiseSum<2>, depthwiseSum<3>}}};
-#undef SUMS
-#undef SUM
-#undef ROWS
-#undef ROW
+#define NAME "avx512"
+#define TILE avx512Tile
+#define HEIGHTS(each)                                                                              \
+  each(1), each(2), each(3), each(4), each(5), each(6), each(7), each(8), each(9), each(10),       \
+      each(11), each(12), each(13), each(14)
+#include "device/cpu/gemm_table_impl.h"
 
 } // namespace
 } // namespace trainrt

@@ -91,23 +91,10 @@ struct V {
 
 #include "device/cpu/convolution_kernels_impl.h"
 
-// Of each height and number of vectors an instance of its own, as for AVX2.
-#define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
-#define ROWS(by) {ROW(by, 1), ROW(by, 2), ROW(by, 3), ROW(by, 4), ROW(by, 5), ROW(by, 6)}
-#define SUM(r) {convolutionSum<r, 1, 2>, convolutionSum<r, 2, 2>}
-#define SUMS {SUM(1), SUM(2), SUM(3), SUM(4), SUM(5), SUM(6)}
-constexpr GemmKernels kernels = {
-    "neon",
-    neonTile.lanes,
-    neonTile.rows,
-    neonTile.vectors,
-    packPanel,
-    {ROWS(false), ROWS(true)},
-    {SUMS, depthwiseRow, {depthwiseSum<1>, depthwiseSum<2>, depthwiseSum<3>}}};
-#undef SUMS
-#undef SUM
-#undef ROWS
-#undef ROW
+#define NAME "neon"
+#define TILE neonTile
+#define HEIGHTS(each) each(1), each(2), each(3), each(4), each(5), each(6)
+#include "device/cpu/gemm_table_impl.h"
 
 } // namespace
 } // namespace trainrt
