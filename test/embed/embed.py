@@ -71,24 +71,28 @@ def interrupt(command):
     return text
 
 
-def main():
+def places(given):
+    """(scratch, build, the folder of the option `given`) of the command line: whole paths."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--example", type=pathlib.Path, required=True)
+    parser.add_argument(f"--{given}", type=pathlib.Path, required=True, dest="given")
     parser.add_argument("scratch", type=pathlib.Path)
     arguments = parser.parse_args()
-    scratch, build = arguments.scratch.resolve(), arguments.build.resolve()
+    return tuple(path.resolve() for path in (arguments.scratch, arguments.build, arguments.given))
 
+
+def main():
+    scratch, build, example = places("example")
     prefix = scratch / "prefix"
     install(build, prefix)
     flags = [f"-D{name}={cached(build, name)}" for name in ("CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER")]
     flags += [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", "-G", cached(build, "CMAKE_GENERATOR")]
-    call("cmake", "-S", arguments.example, "-B", scratch / "build", *flags)
+    call("cmake", "-S", example, "-B", scratch / "build", *flags)
     call("cmake", "--build", scratch / "build")
     check_versions(scratch, flags)
 
     package = scratch / "moons.tpk"
-    model = arguments.example / "moons.onnx"
+    model = example / "moons.onnx"
     call(build / "bin" / "trainc", model, "-o", package, "--target", "cpu", "--optimizer", "adamw", "--lr", "3e-3")
     results = {}
     for program in ("embed-c", "embed-cpp"):

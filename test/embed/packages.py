@@ -7,14 +7,12 @@ need, and that programs trained alike whether CMake or pkg-config found the libr
 Debian's packages.
 """
 
-import argparse
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
-from embed import call
+from embed import call, places
 
 # Of what an installation has, by package.
 HOLDS = {
@@ -64,12 +62,7 @@ def check_debian(packages):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("scratch", type=pathlib.Path)
-    arguments = parser.parse_args()
-    scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
+    scratch, build, source = places("source")
     page = (source / "docs/sdk.md").read_text()
     # The tree that commands are run in, without its being written to.
     tree = scratch / "tree"

@@ -5,7 +5,6 @@ ranks itself.
   ranks_example.py --build BUILD --source SOURCE SCRATCH
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -13,7 +12,7 @@ import socket
 import subprocess
 import sys
 
-from embed import cached, call
+from embed import cached, call, places
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools/trainc-run/Inputs"))
 import wide_model  # noqa: E402
@@ -33,12 +32,7 @@ def ranks(program, folders):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("scratch", type=pathlib.Path)
-    arguments = parser.parse_args()
-    scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
+    scratch, build, source = places("source")
     (code,) = re.findall(r"```cpp\n(.*?)```", (source / "docs/embedding.md").read_text(), re.S)
     (scratch / "app.cpp").write_text(code)
     for program in (scratch / "app.cpp", source / "test/embed/own_connection.cpp"):

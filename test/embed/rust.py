@@ -5,12 +5,10 @@ Runs the commands of docs/sdk.md against an installed runtime, interrupted by a 
 C program's, up to how they are printed.
 """
 
-import argparse
-import pathlib
 import re
 import sys
 
-from embed import call, install
+from embed import call, install, places
 from packages import commands, shell
 
 
@@ -21,12 +19,7 @@ def end(text):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("scratch", type=pathlib.Path)
-    arguments = parser.parse_args()
-    scratch, build, source = (path.resolve() for path in (arguments.scratch, arguments.build, arguments.source))
+    scratch, build, source = places("source")
     example = source / "examples/embed"
     prefix = scratch / "opt/trainrt"
     install(build, prefix)
