@@ -228,7 +228,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
 /// From functions to kernels; what a target lacks or can do decides.
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
   DecomposePassOptions decompose;
-  decompose.calls = options.target.callsComposites;
+  decompose.calls = true;
   pm.addPass(createDecomposePass(decompose));
   // Decomposed first, so that patterns see simple ops.
   if (options.target.widensTypes)

@@ -70,7 +70,7 @@ struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
   bool fusedAttention = false;
-  /// Its library has calls for convolutions.
+  /// Convolutions that a library has calls for are such; else all are matmuls.
   bool callsConvolutions = false;
   /// No loss: only @eval.
   bool inference = false;

@@ -45,8 +45,6 @@ struct ScheduleTraits {
   /// The library's matmuls take biases and GELUs, and store f32 from 16-bit factors
   /// (`fuse-epilogues`, `widen-products`).
   bool libraryEpilogues = false;
-  /// The library has calls for composites: convolutions (`decompose`).
-  bool callsComposites = false;
   /// Kernels make factors of matmuls as they read them (`stream-weights`).
   bool streamsWeights = false;
   /// `recompute-cost` of `form-kernels`: higher where arithmetic is cheap beside memory.

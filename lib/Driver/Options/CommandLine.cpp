@@ -180,7 +180,6 @@ void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
   options.target = choice.target;
   options.processors = choice.processors;
   options.graph.fusedAttention = choice.target->traits.fusedAttention;
-  options.graph.callsConvolutions = choice.target->traits.schedule.callsComposites;
   options.schedule.target = choice.target->traits.schedule;
 }
 

@@ -43,7 +43,7 @@ void PassOptions::read() {
   // Scaled losses of f16 need all of their gradients.
   options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
   options.schedule.scheduleUpdates = scheduleUpdates.value(true);
-  options.graph.callsConvolutions &= libraryConvolutions.value(true);
+  options.graph.callsConvolutions = libraryConvolutions.value(true);
   options.graph.moveTransposes = moveTransposes.value(optimise && options.graph.callsConvolutions);
   options.schedule.fuseEpilogues = optimise;
 }

@@ -28,7 +28,7 @@ static constexpr TargetTraits kTraits{
     .phrase = "the CPU",
     .device = "this machine",
     .memory = {.alignment = trainrt::planAlignment},
-    .schedule = {.callsComposites = true},
+    .schedule = {},
     .speeds = {kSpeed, kSpeed, kSpeed},
     .link = kLink,
     .collectives = true,

@@ -28,7 +28,6 @@ static constexpr TargetTraits kTraits{
                .unaccounted = "what the driver takes for kernels and graphs"},
     .schedule = {.widensTypes = false,
                  .libraryEpilogues = true,
-                 .callsComposites = true,
                  .streamsWeights = true,
                  .recomputeCost = 130},
     .speeds = {.f32 = {4e13, 3e12}, .tf32 = {2.5e14, 3e12}, .low = {5e14, 3e12}},
