@@ -297,6 +297,10 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
   // Local functions go before operators of the same name.
   if (const FunctionProto *function = functionOf(node))
     return inlineCall(node, *function, scope, builder);
+  // Operators of this domain are made here, and trusted to be whole.
+  if (proto.domain() == "trainc")
+    return error(node, "the domain 'trainc' is the compiler's own; give the operator another one, "
+                       "or a function of the model");
 
   assert(!node.name.empty() && "made unique above");
   SmallVector<Value> inputs;
