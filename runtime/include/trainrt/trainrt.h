@@ -526,7 +526,8 @@ enum {
   TRAINRT_STEP_ALLOW_NONFINITE = 1,
   /* since 1.1: return the result of the step before this one, made with this flag, too, so that a
      GPU need not wait for the host between steps. `trainrt_session_finish` returns the last one's.
-     If it is NONFINITE, this step is not made */
+     If it is NONFINITE, this step is not made. Of several ranks all say so or none, and their next
+     call on the session is `trainrt_step` or `trainrt_session_finish` on all of them */
   TRAINRT_STEP_LAG = 2,
   /* since 1.1: trainrt_session_check has found these batches to be good and nothing in them has
      changed, so their values are not looked at again */
@@ -577,8 +578,8 @@ typedef struct trainrt_step_result {
   double grad_norm;
   /* since 1.4: operations that the step's functions make, as trainc counts them; 0: not told */
   double flops;
-  /* since 1.4, of several ranks: 1: one of them has made this step with TRAINRT_STEP_LAST, so that
-     none makes a further one */
+  /* since 1.4, of several ranks: 1: one of them has made this call with TRAINRT_STEP_LAST, so that
+     none makes a further step */
   int32_t last;
 } trainrt_step_result;
 

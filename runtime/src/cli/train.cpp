@@ -58,7 +58,7 @@ public:
         runsAhead(traitsOf(package.info.target).runsAhead && !options.synchronous &&
                   options.dumpGradients.empty() && options.profile.empty() &&
                   !options.checkNumerics),
-        lag(runsAhead && options.microBatches() == 1) {
+        lag(runsAhead && options.accumulate == 1 && options.emulateWorld <= 1) {
     // The schedule's end is settled before it becomes a decision, and decisions before they are
     // compared with those of a checkpoint.
     stepsGiven = firstStep = stepsDone();
@@ -126,6 +126,8 @@ private:
   /// The same, and what follows from it: the position, or the end of the run.
   void settle(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
               Given step, StepLoader &loader);
+  void conclude(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
+                Given step, StepLoader &loader);
   /// Of a step that was not finite: why there is nothing of the state before it, and how to make
   /// that after `step`, since this session no longer has it.
   std::string whyUnsaved() const;
@@ -336,6 +338,12 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
 /// went well, so a checkpoint never claims rows whose step has failed.
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, Given step, StepLoader &loader) {
+  together([&] { conclude(status, error, result, std::move(step), loader); });
+}
+
+/// Of a step all ranks have the same outcome.
+void Trainer::conclude(trainrt_status status, const ErrorSlot &error,
+                       const trainrt_step_result &result, Given step, StepLoader &loader) {
   report(status, error, result, step);
   if (options.checkNumerics || result.nonfinite)
     reportWarnings(session, reporter);
@@ -463,9 +471,6 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
   }
-  // Of a step all ranks have the same outcome.
-  if (isRanked())
-    return together([&] { settle(status, error, result, std::move(step), loader); });
   // The outcome belongs to this step.
   if (!lag)
     return settle(status, error, result, std::move(step), loader);

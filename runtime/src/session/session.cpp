@@ -213,10 +213,8 @@ Status Session::accumulate(const StepOptions &options, StepResult &result,
   return {};
 }
 
-void Session::finishLoss(const StepOptions &options, StepResult &result) {
-  if (!options.weights && factors.empty())
-    result.loss /= double(share.all);
-  result.nonfinite |= !std::isfinite(result.loss);
+double Session::lossDivisor(const StepOptions &options) const {
+  return !options.weights && factors.empty() ? double(share.all) : 1;
 }
 
 Status Session::accumulate(const StepOptions &options, StepResult &result) {
@@ -225,7 +223,8 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
   result.loss = 0;
   for (auto [factor, loss] : losses)
     result.loss += factor * loss;
-  finishLoss(options, result);
+  result.loss /= lossDivisor(options);
+  result.nonfinite |= !std::isfinite(result.loss);
   return {};
 }
 
@@ -271,8 +270,8 @@ Status Session::checkFactors(size_t batches, const StepOptions &options) {
   return {};
 }
 
-template <typename Make>
-Status Session::told(const StepOptions &options, const Make &make, StepResult &result) {
+Status Session::told(const StepOptions &options, const std::function<Status(StepResult &)> &make,
+                     StepResult &result) {
   if (!options.lag)
     return make(result);
   StepResult made;
@@ -287,12 +286,8 @@ Status Session::told(const StepOptions &options, const Make &make, StepResult &r
 Status Session::step(const std::vector<Batch> &batches, const StepOptions &options,
                      StepResult &result) {
   result = {};
-  if (ranks && ranks->world() > 1 && !inference) {
-    if (options.lag && finished.present && !finished.status.ok())
-      return finish(result);
-    return told(
-        options, [&](StepResult &made) { return stepTogether(batches, options, made); }, result);
-  }
+  if (ranks && ranks->world() > 1 && !inference)
+    return stepTogether(batches, options, result);
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
   TRAINRT_TRY(checkFactors(batches.size(), options));
@@ -304,9 +299,7 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
                 "'micro' and 'update'); compile it again");
   if (inference)
     return prepareAll(source->program().functions.front(), {}, {});
-  // Without the flag, a step would not know that the one before it must not have happened.
-  const bool ahead =
-      options.lag && fused && device->runsAhead() && source->nonfiniteState() >= 0 && !observer;
+  const bool ahead = fused && mayLag(options);
   if (!ahead)
     settle();
   if (options.lag && finished.present && !finished.status.ok())
@@ -315,16 +308,18 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   binding.checked = options.checked;
   TRAINRT_TRY(prepareAll(*first, batches, binding));
   if (density)
-    TRAINRT_TRY(measureDensity(*source, bound, (pending.active ? pending.result.step : steps) + 1,
-                               density));
+    TRAINRT_TRY(measureDensity(*source, bound, nextStep(), density));
   if (!fused) {
     const ExecutionPlan *plan;
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
   }
   TRAINRT_TRY(initializeState());
   TRAINRT_TRY(weigh(batches, options));
-  if (ahead)
-    return stepAhead(*selected[0], options, result);
+  if (ahead) {
+    Pending next;
+    TRAINRT_TRY(beginAhead(*selected[0], options, next));
+    return stepAhead(next, result);
+  }
   if (fused)
     first = selected[0];
   return told(
@@ -447,13 +442,15 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
   return decide(options.allowNonfinite, result);
 }
 
-Status Session::stepAhead(const Function &function, const StepOptions &options,
-                          StepResult &result) {
-  assert(device->runsAhead() && "others make each step before the next one is given");
-  Pending next;
+/// Without the flag, a step would not know that the one before it must not have happened.
+bool Session::mayLag(const StepOptions &options) const {
+  return options.lag && device->runsAhead() && source->nonfiniteState() >= 0 && !observer;
+}
+
+Status Session::beginAhead(const Function &function, const StepOptions &options, Pending &next) {
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
-  next.result.step = (pending.active ? pending.result.step : steps) + 1;
+  next.result.step = nextStep();
   next.result.flops = countFlops();
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, next.result.step, key, next.result.lr));
   if (cancelled.exchange(false))
@@ -465,11 +462,16 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
     return status;
   }
   next.active = true;
+  return {};
+}
+
+Status Session::stepAhead(const Pending &next, StepResult &result) {
+  assert(device->runsAhead() && "others make each step before the next one is given");
   if (!pending.active) {
     pending = next;
     return finish(result, /*wait=*/false);
   }
-  status = complete(pending, result);
+  Status status = complete(pending, result);
   Device::Result ignored;
   if (!status.ok()) {
     // It saw the flag and changed nothing, whatever indices it met; or it goes with what it was
@@ -483,10 +485,13 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   pending = next;
   if (result.nonfinite && !result.inPart) {
     // The flag has been cleared behind it, so now it can be made. Whether it can is its own outcome
-    // and not that of the step before; bad indices that it met have changed nothing.
+    // and not that of the step before; bad indices that it met have changed nothing. Where others
+    // make it again this rank does so, too, and meets them again.
     status = device->wait(pending.ticket, ignored);
-    if (status.ok())
+    if (status.ok() || (pending.isShared && status.code() == Code::BadData))
       status = device->repeat(pending.ticket);
+    if (!status.ok() && pending.isShared)
+      ranks->abort(status);
     if (!status.ok()) {
       broken = status.code() != Code::BadData;
       finished = {pending.result, std::move(status), true};
@@ -501,7 +506,10 @@ Status Session::complete(Pending &step, StepResult &result) {
   step.active = false;
   result = step.result;
   Device::Result done;
-  if (Status status = device->wait(step.ticket, done); !status.ok()) {
+  Status status = step.begun.ok() ? device->wait(step.ticket, done) : step.begun;
+  if (step.isShared)
+    return atStep(result.step, completeTogether(step, status, done, result));
+  if (!status.ok()) {
     broken = true;
     return status;
   }

@@ -154,6 +154,12 @@ private:
     StepResult result;
     bool allowNonfinite = false;
     bool active = false;
+    // Of several ranks.
+    bool isShared = false;
+    Status begun;           ///< of its begin, where the others have come to the end of it
+    bool hasBatch = false;  ///< on this rank
+    double factor = 1;      ///< of this rank's loss in the step's
+    double lossDivisor = 1; ///< of the sum of all ranks' losses
   };
   /// A step whose outcome nobody has been told.
   struct Finished {
@@ -192,8 +198,8 @@ private:
   void setFactors(std::vector<double> weights);
   /// Runs `make`, which makes a step and sets its result; with `lag`, `result` is that of the step
   /// before.
-  template <typename Make>
-  Status told(const StepOptions &options, const Make &make, StepResult &result);
+  Status told(const StepOptions &options, const std::function<Status(StepResult &)> &make,
+              StepResult &result);
   static Status checkFactors(size_t batches, const StepOptions &options);
   /// The operations of the functions that `bound` gets; 0 where one does not tell.
   double countFlops() const;
@@ -205,21 +211,30 @@ private:
   /// The same of this rank's, with the factor and the loss of each in place of the sum.
   Status accumulate(const StepOptions &options, StepResult &result,
                     std::vector<std::pair<double, double>> &losses);
-  /// From the sum of all losses to the step's.
-  void finishLoss(const StepOptions &options, StepResult &result);
+  /// What the sum of all losses is divided by to be the step's.
+  double lossDivisor(const StepOptions &options) const;
   // Of several ranks.
   Status meet(const RankOutcome &mine, std::vector<RankOutcome> &all) const;
   Status stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                       StepResult &result);
   std::string describeStep(const StepOptions &options) const;
+  /// Whether a step may begin before the one before it has ended.
+  bool mayLag(const StepOptions &options) const;
+  /// The number of the step that has not begun.
+  int64_t nextStep() const { return (pending.active ? pending.result.step : steps) + 1; }
   /// `atOnce`: for a step that is one function.
   Status prepareTogether(const std::vector<Batch> &batches, const StepOptions &options, bool atOnce,
                          std::vector<double> &weights, double &lr);
-  /// A step of one micro-batch of each rank, or none of some. Sets what all of them have to tell.
-  Status stepAtOnce(const StepOptions &options, StepResult &result);
+  /// Of several micro-batches on some rank.
+  Status stepByMicro(const StepOptions &options, StepResult &result);
+  /// Begins a step of one micro-batch of each rank, or none of some.
+  Status beginAtOnce(const StepOptions &options, Pending &step);
+  /// The end of such a step, of which this rank knows `status` and `done`, on all ranks.
+  Status completeTogether(const Pending &step, const Status &status, const Device::Result &done,
+                          StepResult &result);
   static void mergeOutcomes(const std::vector<RankOutcome> &all, StepResult &result);
   /// Says which step it was that a rank was lost in.
-  Status atStep(Status status) const;
+  Status atStep(int64_t step, Status status) const;
   /// Whether a micro-batch has collectives: each rank then runs as many.
   bool exchangesMicro() const {
     return source->absent() && (where.world > 1 || exchangeMode() == ExchangeMode::Always);
@@ -242,7 +257,10 @@ private:
   void addNames(const Function &function, const std::vector<NumberReport> &reports,
                 StepResult &result) const;
   Status stepNow(const Function &first, bool fused, const StepOptions &options, StepResult &result);
-  Status stepAhead(const Function &function, const StepOptions &options, StepResult &result);
+  /// Begins a step of this rank alone.
+  Status beginAhead(const Function &function, const StepOptions &options, Pending &step);
+  /// Behind the begin of a step, the end of the one before it.
+  Status stepAhead(const Pending &next, StepResult &result);
   /// What the outcome of a step means: the flag is cleared, the step counted or refused. In part:
   /// the session is broken, unless such a step is allowed.
   Status decide(bool allowNonfinite, StepResult &result);
@@ -285,6 +303,7 @@ private:
     int64_t rounds = 0;
   } share{0, 0};
   bool stepsAtOnce = false; ///< no rank has more than one
+  bool lags = false;        ///< all ranks may begin this step before the last one has ended
   BoundBatch weighed;       ///< of the last micro-batch whose loss's denominator was computed
   /// The functions that `bound` gets: those that it was bound to, or variants of them.
   std::vector<const Function *> selected;

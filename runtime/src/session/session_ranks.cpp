@@ -19,7 +19,7 @@ namespace trainrt {
 std::string Session::describeStep(const StepOptions &options) const {
   std::ostringstream text;
   text.precision(17);
-  text << "step " << steps + 1;
+  text << "step " << nextStep();
   for (auto [what, value] : {std::pair(" with learning rate ", options.lr),
                              {", weight decay ", options.weightDecay},
                              {", norm clipped to ", options.clipNorm}})
@@ -34,8 +34,8 @@ std::string Session::describeStep(const StepOptions &options) const {
   return text.str();
 }
 
-Status Session::atStep(Status status) const {
-  return status.code() == Code::RankLost ? status.within("step " + std::to_string(steps + 1) + ": ")
+Status Session::atStep(int64_t step, Status status) const {
+  return status.code() == Code::RankLost ? status.within("step " + std::to_string(step) + ": ")
                                          : status;
 }
 
@@ -67,7 +67,7 @@ Status Session::prepareTogether(const std::vector<Batch> &batches, const StepOpt
   TRAINRT_TRY(initializeState());
   weights.clear();
   TRAINRT_TRY(measureWeights(batches, options, weights));
-  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, lr));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, nextStep(), key, lr));
   if (!atOnce)
     TRAINRT_TRY(values.save(*source->micro()));
   if (cancelled.exchange(false))
@@ -84,6 +84,7 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   mine.microBatches = int64_t(batches.size());
   mine.hasFactors = options.weights != nullptr;
   mine.isLast = options.last;
+  mine.mayLag = mayLag(options);
   std::vector<RankProposal> all;
   auto propose = [&](bool atOnce) {
     mine.status = notes.refusal;
@@ -91,7 +92,7 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
       mine.status = attempt(
           [&] { return prepareTogether(batches, options, atOnce, mine.weights, result.lr); });
     if (mine.status.ok() && density && all.empty())
-      mine.status = measureDensity(*source, bound, steps + 1, density);
+      mine.status = measureDensity(*source, bound, nextStep(), density);
     return exchangeProposals(*ranks, mine, all);
   };
   auto isOne = [](const RankProposal &rank) { return rank.microBatches <= 1; };
@@ -102,6 +103,7 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
   // Some have prepared another function than the others.
   if (mayBeAtOnce && !stepsAtOnce && ones)
     TRAINRT_TRY(propose(false));
+  lags = stepsAtOnce;
   share = {0, 0, 0};
   ranks->notes.total = 0;
   std::vector<double> weights;
@@ -110,6 +112,7 @@ Status Session::agree(const std::vector<Batch> &batches, const StepOptions &opti
       share.first = share.all;
     share.all += all[rank].microBatches;
     result.last |= all[rank].isLast;
+    lags &= all[rank].mayLag;
     int64_t &total = ranks->notes.total;
     total = total < 0 || all[rank].count < 0 ? -1 : total + all[rank].count;
     weights.insert(weights.end(), all[rank].weights.begin(), all[rank].weights.end());
@@ -176,7 +179,8 @@ Status Session::accumulateTogether(const StepOptions &options, StepResult &resul
   std::vector<RankOutcome> all;
   TRAINRT_TRY(meet(mine, all));
   mergeOutcomes(all, result);
-  finishLoss(options, result);
+  result.loss /= lossDivisor(options);
+  result.nonfinite |= !std::isfinite(result.loss);
   return {};
 }
 
@@ -194,35 +198,50 @@ void Session::mergeOutcomes(const std::vector<RankOutcome> &all, StepResult &res
   }
 }
 
-/// Whatever happens on a rank alone (bad data, a loss that is not finite) is part of the verdict
-/// that all of them come to on their devices, in front of every update.
-Status Session::stepAtOnce(const StepOptions &options, StepResult &result) {
+Status Session::beginAtOnce(const StepOptions &options, Pending &step) {
   const bool hasBatch = !bound.empty() && (options.weights || factors.empty() || factors[0] != 0);
-  const double factor = options.weights   ? hasBatch ? options.weights[0] : 0
-                        : factors.empty() ? 1
-                                          : factors.front();
+  step.isShared = step.active = true;
+  step.allowNonfinite = options.allowNonfinite;
+  step.hasBatch = hasBatch;
+  step.factor = options.weights   ? hasBatch ? options.weights[0] : 0
+                : factors.empty() ? 1
+                                  : factors.front();
+  step.lossDivisor = lossDivisor(options);
   hypers.setMicroBatch(share.first,
-                       options.weights || !factors.empty() ? factor : 1 / double(share.all));
-  const Function &function = hasBatch ? *selected[0] : *source->absentStep();
-  Device::Result done;
-  RankOutcome mine;
-  mine.status = attempt(
-      [&] { return execute(function, hasBatch ? &bound[0] : nullptr, false, done, result.step); });
+                       options.weights || !factors.empty() ? step.factor : 1 / double(share.all));
+  step.function = hasBatch ? selected[0] : source->absentStep();
+  step.begun = attempt([&] {
+    return enqueue(*step.function, hasBatch ? &bound[0] : nullptr, false, step.ticket,
+                   step.result.step);
+  });
   // What a rank has met in its data it has told the others, and has exchanged all that they wait
   // for.
-  if (!mine.status.ok() && (mine.status.code() != Code::BadData || !began)) {
-    broken |= began;
-    ranks->abort(mine.status); // the others may be in the middle of it
-    return mine.status;
+  if (step.begun.ok() || (step.begun.code() == Code::BadData && began))
+    return {};
+  broken |= began;
+  ranks->abort(step.begun); // the others may be in the middle of it
+  return step.begun;
+}
+
+/// Whatever happens on a rank alone (bad data, a loss that is not finite) is part of the verdict
+/// that all of them come to on their devices, in front of every update.
+Status Session::completeTogether(const Pending &step, const Status &ended,
+                                 const Device::Result &done, StepResult &result) {
+  RankOutcome mine;
+  mine.status = ended;
+  if (!ended.ok() && ended.code() != Code::BadData) {
+    broken = true;
+    ranks->abort(ended); // the others may be in the middle of it
+    return ended;
   }
   mine.isLeftOut = done.nonfinite;
   mine.nonfinite = done.nonfinite || !done.numbers.empty();
   // Where the flag was set before them, the updates have changed nothing.
   if (!done.nonfinite)
-    addNames(function, done.numbers, result);
+    addNames(*step.function, done.numbers, result);
   mine.numbers = result.numbers;
-  if (hasBatch)
-    mine.losses.emplace_back(factor, done.loss);
+  if (step.hasBatch)
+    mine.losses.emplace_back(step.factor, done.loss);
   std::vector<RankOutcome> all;
   const Status status = meet(mine, all);
   const bool isLeftOut =
@@ -235,9 +254,10 @@ Status Session::stepAtOnce(const StepOptions &options, StepResult &result) {
   }
   result.gradNorm = done.gradNorm;
   mergeOutcomes(all, result);
-  finishLoss(options, result);
+  result.loss /= step.lossDivisor;
+  result.nonfinite |= !std::isfinite(result.loss);
   result.inPart = result.nonfinite && !isLeftOut;
-  return {};
+  return decide(step.allowNonfinite, result);
 }
 
 /// An element of a shard that is not finite is seen by its rank alone.
@@ -293,21 +313,47 @@ Status Session::gather(size_t index, ArrayView &array) const {
   return {};
 }
 
+/// Where all ranks may, a step begins before the one before it has ended: what they tell each
+/// other, and the batches that come, cost no time of a GPU.
 Status Session::stepTogether(const std::vector<Batch> &batches, const StepOptions &options,
                              StepResult &result) {
   if (numerics)
     numerics->reset();
   gathered.clear();
-  TRAINRT_TRY(atStep(agree(batches, options, result)));
+  if (!mayLag(options))
+    settle();
+  auto hasFailed = [&] { return options.lag && finished.present && !finished.status.ok(); };
+  if (hasFailed())
+    return finish(result);
+  Pending next;
+  TRAINRT_TRY(atStep(nextStep(), agree(batches, options, next.result)));
   // From here on the ranks are in step.
-  result.step = steps + 1;
-  result.flops = countFlops();
+  if (!lags)
+    settle();
+  if (hasFailed())
+    return finish(result);
+  next.result.step = nextStep();
+  next.result.flops = countFlops();
   phases.begin();
-  if (stepsAtOnce) {
-    TRAINRT_TRY(atStep(stepAtOnce(options, result)));
-    return decide(options.allowNonfinite, result);
-  }
-  Status status = atStep(accumulateTogether(options, result));
+  if (stepsAtOnce)
+    TRAINRT_TRY(atStep(nextStep(), beginAtOnce(options, next)));
+  const bool isLast = next.result.last;
+  const Status status =
+      lags ? stepAhead(next, result)
+           : told(
+                 options,
+                 [&](StepResult &made) {
+                   made = next.result;
+                   return stepsAtOnce ? complete(next, made) : stepByMicro(options, made);
+                 },
+                 result);
+  result.last = isLast;
+  return status;
+}
+
+Status Session::stepByMicro(const StepOptions &options, StepResult &result) {
+  const int64_t step = result.step;
+  Status status = atStep(step, accumulateTogether(options, result));
   cancelled.store(false);
   if (!status.ok()) {
     TRAINRT_TRY(values.restore(*source->micro()));
@@ -320,14 +366,14 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
     status = attempt([&] { return execute(update, nullptr, false, done, result.step); });
     if (!status.ok()) {
       broken = true;
-      status = atStep(std::move(status));
+      status = atStep(step, std::move(status));
       ranks->abort(status); // the others may be in the middle of it
       return status;
     }
     result.gradNorm = done.gradNorm;
     note(update, done, result);
     if (hasShards())
-      TRAINRT_TRY(atStep(shareOutcome(result)));
+      TRAINRT_TRY(atStep(step, shareOutcome(result)));
   }
   outputs = std::move(microOutputs);
   if (result.nonfinite && !result.inPart)

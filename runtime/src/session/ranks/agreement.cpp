@@ -12,7 +12,7 @@ namespace {
 void visit(auto &bytes, MessageOf<RankProposal> auto &message) {
   bytes.fields(message.status, message.settings, message.microBatches);
   bytes.list(message.weights, [&](auto &weight) { bytes.fields(weight); });
-  bytes.fields(message.hasFactors, message.isLast, message.count);
+  bytes.fields(message.hasFactors, message.isLast, message.mayLag, message.count);
 }
 
 void visit(auto &bytes, MessageOf<RankOutcome> auto &message) {

@@ -27,6 +27,7 @@ struct RankProposal {
   std::vector<double> weights;
   bool hasFactors = false; ///< the caller has given a factor for each micro-batch
   bool isLast = false;     ///< it wants no step behind this one
+  bool mayLag = false;     ///< it can begin this step before the one before it has ended
   int64_t count = -1;      ///< StepNotes::count
 };
 

@@ -172,18 +172,32 @@ protected:
       return Status();
     };
   }
-  /// So many ranks, ahead of the GPU and command by command.
+  /// The same, each step begun before the one before it has ended where that is possible.
+  Body lagging(int steps) const {
+    return [this, steps](Session &session, int rank) {
+      StepOptions lag;
+      lag.lag = true;
+      StepResult result;
+      for (int step = 0; step < steps; ++step)
+        TRAINRT_TRY(session.step({batches[rank].batch()}, lag, result));
+      return session.finish(result);
+    };
+  }
+  /// So many ranks, ahead of the GPU, of each other's outcomes, too, and command by command.
   void expectStepsOfOne(int world) {
     const Bytes expected = alone(firstBatches(world), 3);
     SessionOptions options;
-    for (bool synchronous : {false, true}) {
-      options.synchronous = synchronous;
-      for (const Rank &rank : run(world, stepping(3), false, options)) {
+    auto expectRun = [&](const Body &body) {
+      for (const Rank &rank : run(world, body, false, options)) {
         ASSERT_TRUE(rank.status.ok()) << rank.status.message();
         EXPECT_EQ(rank.steps, 3);
         EXPECT_EQ(rank.values, expected);
       }
-    }
+    };
+    expectRun(stepping(3));
+    expectRun(lagging(3));
+    options.synchronous = true;
+    expectRun(stepping(3));
   }
   static void expectLost(const std::vector<Rank> &ranks, const std::string &words) {
     bool found = false;
@@ -378,7 +392,7 @@ inline void expectSumsOfAnySize(bool areProcesses) {
     expectSums<float>(world, DType::F32, {many, {1}, {7, 64, 0, 1001}, many}, areProcesses);
     expectSums<double>(world, DType::F64, {{13, 2}, many}, areProcesses);
   }
-  expectSums<float>(2, DType::F32, {{8'400'000, 5}, {9}}, areProcesses);
+  expectSums<float>(2, DType::F32, {{17'000'000, 5}, {9}}, areProcesses);
 }
 
 inline void expectShardsOfAnySize(bool areProcesses) {
@@ -392,7 +406,7 @@ inline void expectShardsOfAnySize(bool areProcesses) {
     expectShards<double>(world, DType::F64, sizes, areProcesses);
   }
   // Of several blocks.
-  expectShards<float>(2, DType::F32, {{8'400'000, 4'202'496}, {9, 4096}}, areProcesses);
+  expectShards<float>(2, DType::F32, {{17'000'000, 8'503'296}, {9, 4096}}, areProcesses);
 }
 
 inline void expectBytesOfAnyType(bool areProcesses) {

@@ -75,7 +75,7 @@ TEST_F(CudaRanks, ThroughNcclMakeTheStepsOfOne) {
   for (int world : {2, 3}) {
     nccl->finalized = nccl->destroyed = 0;
     expectStepsOfOne(world);
-    EXPECT_EQ(nccl->destroyed, 2 * world);
+    EXPECT_EQ(nccl->destroyed, 3 * world);
   }
   EXPECT_EQ(nccl->sums, 0);
   EXPECT_EQ(nccl->aborted, 0);

@@ -13,8 +13,11 @@ CollectiveCommand::CollectiveCommand(const CollectiveView &step, const Context &
     : step(step), context(context), exchange(exchange) {}
 
 Status CollectiveCommand::start() {
-  TRAINRT_TRY(begun.create(context, CU_EVENT_DISABLE_TIMING));
-  return done.create(context, CU_EVENT_DISABLE_TIMING);
+  for (Around &run : runs) {
+    TRAINRT_TRY(run.begun.create(context, CU_EVENT_DISABLE_TIMING));
+    TRAINRT_TRY(run.done.create(context, CU_EVENT_DISABLE_TIMING));
+  }
+  return {};
 }
 
 static_assert(sizeof(ErrorSlot) == 8 * VerdictArguments::wordsOfSlot, "the kernel goes over them");
@@ -34,6 +37,8 @@ void CollectiveCommand::resolve(const Addresses &addresses) {
 
 Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   const Driver &driver = context.driver();
+  turn ^= 1;
+  const auto &[begun, done] = runs[turn];
   TRAINRT_TRY(driver.check(driver.cuEventRecord(begun.get(), stream), "cannot record an event"));
   if (step.op.verdict)
     TRAINRT_TRY(exchange.judge(slots.first, slots.second, tensors[0].whole, stream));
@@ -42,8 +47,10 @@ Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
 
 bool CollectiveCommand::isRunning() const {
   const Driver &driver = context.driver();
-  return driver.cuEventQuery(begun.get()) == CUDA_SUCCESS &&
-         driver.cuEventQuery(done.get()) == CUDA_ERROR_NOT_READY;
+  return std::ranges::any_of(runs, [&](const Around &run) {
+    return driver.cuEventQuery(run.begun.get()) == CUDA_SUCCESS &&
+           driver.cuEventQuery(run.done.get()) == CUDA_ERROR_NOT_READY;
+  });
 }
 
 namespace {

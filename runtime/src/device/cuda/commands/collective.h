@@ -21,7 +21,7 @@ public:
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
   /// Recorded behind it, when all of it is enqueued.
-  const Event &end() const { return done; }
+  const Event &end() const { return runs[turn].done; }
 
 private:
   const CollectiveView step;
@@ -30,8 +30,11 @@ private:
   std::vector<RankExchange::Tensor> tensors;
   /// The slots of the commands before it.
   std::pair<DeviceAddress, int64_t> slots;
-  /// Around its last run.
-  Event begun, done;
+  /// Around its last runs: while it waits for the others, the step behind may be enqueued.
+  struct Around {
+    Event begun, done;
+  } runs[2];
+  mutable size_t turn = 0;
 };
 
 } // namespace trainrt::cuda
