@@ -15,7 +15,7 @@ namespace trainrt {
 class ExchangeWork {
 public:
   /// Of what travels at a time, to all ranks together; between GPUs of what is added up.
-  static constexpr int64_t blockBytes = int64_t(4) << 20, deviceBlockBytes = int64_t(32) << 20;
+  static constexpr int64_t blockBytes = int64_t(4) << 20, deviceBlockBytes = int64_t(64) << 20;
   /// Of what goes to one of them, however many there are.
   static constexpr int64_t fewestElements = 1024;
 

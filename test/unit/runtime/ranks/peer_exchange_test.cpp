@@ -125,6 +125,22 @@ TEST_F(PeerExchange, FollowBlocksThatMove) {
   EXPECT_EQ(fake->exported, 0u);
 }
 
+TEST_F(PeerExchange, CopyLargeTensors) {
+  setenv("TRAINRT_EXCHANGE_COPIED", "1", 1);
+  expectSumsOfAnySize(true);
+  expectShardsOfAnySize(true);
+  expectBytesOfAnyType(true);
+  // Some by copies and some by a kernel.
+  setenv("TRAINRT_EXCHANGE_COPIED", "2000", 1);
+  expectSums<float>(3, DType::F32, {{7, 5000, 9, 1001, 20'000}, {3000, 2}}, true);
+  expectShards<double>(2, DType::F64, {{700, 352}, {41, 21}, {1'000, 512}, {9, 5}}, true);
+  setenv("TRAINRT_EXCHANGE_COPIED", "0", 1);
+  const std::vector<Rank> ranks = run(2, stepping(1));
+  EXPECT_EQ(ranks[0].status.message(),
+            "TRAINRT_EXCHANGE_COPIED is '0', no number from 1 to 1099511627776");
+  unsetenv("TRAINRT_EXCHANGE_COPIED");
+}
+
 TEST_F(PeerExchange, TakeAsManyBlocksAsTheEnvironmentSays) {
   setenv("TRAINRT_EXCHANGE_BLOCKS", "3", 1);
   expectSums<float>(2, DType::F32, {{100'000, 5}}, true);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each rank adds up one part of all tensors, its shard of each, where they are: one kernel reads
-// the elements in all ranks' memories and writes the sums to where they go, in all of them. Flags
-// in each GPU's memory say how far the others are; streams wait for them, kernels for nothing, so
-// that all can be ended. A collective is a turn: behind its beginning all ranks' operands are
-// there, behind its end nobody uses them any more.
+// Each rank adds up one part of all tensors, its shard of each. Of small tensors where they are:
+// one kernel reads the elements in all ranks' memories and writes the sums to where they go, in all
+// of them. Large ones copy engines carry (peer_copies.h). Flags in each GPU's memory say how far
+// the others are; streams wait for them, kernels for nothing, so that all can be ended. A
+// collective is a turn: behind its beginning all ranks' operands are there, behind its end nobody
+// uses them any more.
 
 #include "comm/exchange_mode.h"
 #include "device/cuda/kernels/embedded_kernels.h"
 #include "device/cuda/kernels/peer_sums.h"
+#include "device/cuda/ranks/peer_copies.h"
 #include "device/cuda/ranks/peer_memory.h"
 #include "device/cuda/ranks/rank_exchange.h"
 
@@ -16,6 +18,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
+#include <utility>
 
 namespace trainrt::cuda {
 
@@ -30,23 +34,35 @@ constexpr auto endLimit = std::chrono::seconds(5);
 /// How long the first exchange may take, which is to show that it works, and its numbers.
 constexpr auto trialLimit = std::chrono::milliseconds(10'000);
 constexpr int64_t trialElements = 1031;
+constexpr int numTrials = 2;
 /// As many as make a message on the board.
 constexpr size_t mostTensors = PeerBoard::mostBytes / sizeof(PeerPlace);
 
-/// Blocks of a kernel, which are taken from the computation beside it: with more than 16 steps of
-/// models on two H100 were no faster. The environment's TRAINRT_EXCHANGE_BLOCKS says another
-/// number.
-Status readBlocks(int64_t &blocks) {
-  blocks = 16;
-  const char *text = std::getenv("TRAINRT_EXCHANGE_BLOCKS");
+/// What the environment says of exchanges.
+struct Settings {
+  /// Of a kernel, which are taken from the computation beside it: with more than 16 steps of models
+  /// on two H100 were no faster. TRAINRT_EXCHANGE_BLOCKS.
+  int64_t blocks = 16;
+  /// The smallest shard that copy engines carry, in bytes: they need some microseconds for each.
+  /// TRAINRT_EXCHANGE_COPIED.
+  int64_t copied = int64_t(256) << 10;
+};
+
+Status readSetting(const char *name, int64_t most, int64_t &value) {
+  const char *text = std::getenv(name);
   if (!text || !*text)
     return {};
   const char *end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, blocks);
-  if (error != std::errc() || stop != end || blocks < 1 || blocks > 1024)
-    return fail(Code::InvalidArgument, "TRAINRT_EXCHANGE_BLOCKS is '", std::string(text),
-                "', no number from 1 to 1024");
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 1 || value > most)
+    return fail(Code::InvalidArgument, name, " is '", std::string(text), "', no number from 1 to ",
+                most);
   return {};
+}
+
+Status readSettings(Settings &settings) {
+  TRAINRT_TRY(readSetting("TRAINRT_EXCHANGE_BLOCKS", 1024, settings.blocks));
+  return readSetting("TRAINRT_EXCHANGE_COPIED", int64_t(1) << 40, settings.copied);
 }
 
 /// What a rank tells the others of itself.
@@ -68,9 +84,10 @@ Status readHost(char (&host)[64]) {
 
 class PeerExchange final : public RankExchange {
 public:
-  PeerExchange(const Context &context, Communicator &ranks, int64_t mostBlocks)
+  PeerExchange(const Context &context, Communicator &ranks, const Settings &settings)
       : RankExchange(context.driver(), &ranks), context(context), numRanks(size_t(ranks.world())),
-        mostBlocks(mostBlocks), board(ranks), memory(context, ranks, board), flagsOf(numRanks) {}
+        settings(settings), board(ranks), memory(context, ranks, board), copies(context, *this),
+        flagsOf(numRanks) {}
 
   /// What is enqueued has ended, or is ended here.
   ~PeerExchange() override {
@@ -99,8 +116,8 @@ public:
   /// All have opened what they have to.
   void removeName() { board.removeName(); }
 
-  int64_t stagingBytes(const ExchangeWork &) const override { return 0; }
-  void stageAt(DeviceAddress, int64_t) override {}
+  int64_t stagingBytes(const ExchangeWork &work) const override { return work.deviceStaging(); }
+  void stageAt(DeviceAddress address, int64_t bytes) override { copies.stageAt(address, bytes); }
   int64_t blockBytes(int64_t bytes) const override { return PeerMemory::blockBytes(bytes); }
   void release(DeviceAddress block) override { memory.release(block); }
   Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
@@ -137,13 +154,17 @@ private:
   DeviceAddress flagAt(size_t rank, Flag flag) const {
     return flagsOf[rank] + 4 * (flag * numRanks + own());
   }
-  DeviceAddress trialNumbers() const { return flagsOf[own()] + 4096; }
+  DeviceAddress trialNumbers(int way) const {
+    return flagsOf[own()] + DeviceAddress((way + 1) * 8192);
+  }
 
   Status meet(std::span<const Tensor> tensors, Addresses &addresses);
   Status enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
                  CUstream stream);
+  /// Of those that are not in `copied`, which gets the large ones.
   std::vector<Range> rangesOf(Collective::Kind kind, int64_t width, std::span<const Tensor> tensors,
-                              const Addresses &addresses) const;
+                              const Addresses &addresses,
+                              std::vector<PeerCopies::PeerTensor> &copied) const;
   Status await(Flag flag, CUstream stream) const;
   Status launch(Kernel kernel, std::span<const Range> ranges, const Flag *told,
                 CUstream stream) const;
@@ -152,9 +173,10 @@ private:
 
   const Context &context;
   const size_t numRanks;
-  const int64_t mostBlocks;
+  Settings settings;
   PeerBoard board;
   PeerMemory memory;
+  PeerCopies copies;
   std::vector<CUdeviceptr> flagsOf; ///< blocks of flags, by rank
   uint32_t turn = 0;
   CUmodule module = nullptr;
@@ -191,6 +213,7 @@ Status PeerExchange::prepare(Offer &offer) {
   TRAINRT_TRY(driver.check(driver.cuStreamCreate(&side, CU_STREAM_NON_BLOCKING), what));
   TRAINRT_TRY(words.allocate(context, 4 * numWords(), what));
   TRAINRT_TRY(last.create(context, CU_EVENT_DISABLE_TIMING));
+  TRAINRT_TRY(copies.start());
   TRAINRT_TRY(driver.check(driver.cuMemsetD8Async(word(0), 0, size_t(4 * numWords()), side), what));
   TRAINRT_TRY(driver.check(driver.cuStreamSynchronize(side), what));
   if (rank() == 0) {
@@ -218,7 +241,7 @@ Status PeerExchange::open(std::span<const Offer> offers) {
   return rank() == 0 ? Status() : board.open(offers[0].board);
 }
 
-/// A sum of a few numbers.
+/// Sums of a few numbers, by a kernel and by copies.
 Status PeerExchange::tryIt() {
   isInUse = true;
   memory.serve();
@@ -231,21 +254,28 @@ Status PeerExchange::tryIt() {
   Status status = driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what);
   auto call = [&](CUresult result) { status = driver.check(result, what); };
   const size_t bytes = numbers.size() * sizeof(float);
-  if (status.ok())
-    call(driver.cuMemcpyHtoDAsync(trialNumbers(), numbers.data(), bytes, stream));
-  const Tensor tensor = inPlace(DType::F32, trialNumbers(), trialElements);
-  if (status.ok())
-    status = enqueue(Collective::Kind::AllReduce, DType::F32, {&tensor, 1}, stream);
-  else
+  for (int way = 0; way < numTrials && status.ok(); ++way)
+    call(driver.cuMemcpyHtoDAsync(trialNumbers(way), numbers.data(), bytes, stream));
+  if (!status.ok())
     board.leave(); // the others do not wait for it there
+  copies.stageAt(trialNumbers(numTrials), PeerMemory::blockUnit / 2);
+  for (int way = 0; way < numTrials && status.ok(); ++way) {
+    const Tensor tensor = inPlace(DType::F32, trialNumbers(way), trialElements);
+    const int64_t copied =
+        std::exchange(settings.copied, way ? 1 : std::numeric_limits<int64_t>::max());
+    status = enqueue(Collective::Kind::AllReduce, DType::F32, {&tensor, 1}, stream);
+    settings.copied = copied;
+  }
   if (stream)
     driver.cuEventRecord(last.get(), stream);
   if (status.ok())
     status = awaitTrial();
   if (!status.ok())
     end();
-  if (status.ok())
-    call(driver.cuMemcpyDtoHAsync(numbers.data(), trialNumbers(), bytes, stream));
+  numbers.resize(size_t(trialElements * numTrials));
+  for (int way = 0; way < numTrials && status.ok(); ++way)
+    call(driver.cuMemcpyDtoHAsync(numbers.data() + way * trialElements, trialNumbers(way), bytes,
+                                  stream));
   if (stream) {
     // One that waits although it has been told not to is left as it is.
     isStuck = driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY;
@@ -255,10 +285,10 @@ Status PeerExchange::tryIt() {
     driver.cuStreamDestroy(stream);
   }
   TRAINRT_TRY(status);
-  for (int64_t i = 0; i < trialElements; ++i) {
+  for (int64_t i = 0; i < trialElements * numTrials; ++i) {
     float sum = 0;
     for (int other = 0; other < world(); ++other)
-      sum += numberOf(other, i);
+      sum += numberOf(other, i % trialElements);
     if (numbers[size_t(i)] != sum)
       return Status(Code::DeviceError, "the first numbers from other GPUs are not as they were");
   }
@@ -339,21 +369,29 @@ Status PeerExchange::enqueue(Collective::Kind kind, DType dtype, std::span<const
   const Flag ready = Ready, done = Done;
   TRAINRT_TRY(launch(Copy, {}, &ready, stream));
   TRAINRT_TRY(await(Ready, stream));
-  TRAINRT_TRY(launch(kernel, rangesOf(kind, width, tensors, addresses), &done, stream));
+  std::vector<PeerCopies::PeerTensor> copied;
+  const std::vector<Range> ranges = rangesOf(kind, width, tensors, addresses, copied);
+  TRAINRT_TRY(copies.run(kind, dtype, copied, stream));
+  TRAINRT_TRY(launch(kernel, ranges, &done, stream));
   TRAINRT_TRY(await(Done, stream));
   // What is behind it sees what the others wrote.
   return launch(Copy, {}, nullptr, stream);
 }
 
-std::vector<PeerExchange::Range> PeerExchange::rangesOf(Collective::Kind kind, int64_t width,
-                                                        std::span<const Tensor> tensors,
-                                                        const Addresses &addresses) const {
+std::vector<PeerExchange::Range>
+PeerExchange::rangesOf(Collective::Kind kind, int64_t width, std::span<const Tensor> tensors,
+                       const Addresses &addresses,
+                       std::vector<PeerCopies::PeerTensor> &copied) const {
   std::vector<Range> ranges;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor &tensor = tensors[i];
     const int64_t there = tensor.size.there(rank());
     if (!there)
       continue;
+    if (tensor.size.shard * width >= settings.copied) {
+      copied.push_back({tensor, addresses[i]});
+      continue;
+    }
     std::vector<DeviceAddress> parts = addresses[i];
     for (DeviceAddress &part : parts)
       part += DeviceAddress(rank() * tensor.size.shard * width);
@@ -402,7 +440,7 @@ Status PeerExchange::launch(Kernel kernel, std::span<const Range> ranges, const 
       tiles += (range.elements * width + tileBytes - 1) / tileBytes;
     }
     args.numRanges = int32_t(count);
-    args.blocks = int32_t(std::clamp<int64_t>(tiles, 1, mostBlocks));
+    args.blocks = int32_t(std::clamp<int64_t>(tiles, 1, settings.blocks));
     ranges = ranges.subspan(count);
     for (size_t other = 0; told && ranges.empty() && other < numRanks; ++other)
       if (other != own())
@@ -448,9 +486,9 @@ Status agree(Communicator &ranks, const Status &mine, std::string_view has,
 
 Status createPeerExchange(const Context &context, Communicator &ranks,
                           std::unique_ptr<RankExchange> &exchange, std::string &why) {
-  int64_t blocks = 0;
-  TRAINRT_TRY(readBlocks(blocks));
-  auto made = std::make_unique<PeerExchange>(context, ranks, blocks);
+  Settings settings;
+  TRAINRT_TRY(readSettings(settings));
+  auto made = std::make_unique<PeerExchange>(context, ranks, settings);
   std::vector<std::string> all;
   Offer offer{};
   Status status = made->prepare(offer);

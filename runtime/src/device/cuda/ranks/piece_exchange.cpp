@@ -13,8 +13,6 @@ namespace trainrt::cuda {
 
 namespace {
 
-constexpr unsigned threads = 256, mostBlocks = 2048;
-
 class PieceExchange final : public RankExchange {
 public:
   PieceExchange(const Driver &driver, Communicator *ranks) : RankExchange(driver, ranks) {}
@@ -36,8 +34,6 @@ private:
                const Event &done, CUstream stream);
   Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
                     const Event &done, CUstream stream);
-  Status launchSums(DType dtype, RankSumsArguments arguments,
-                    std::span<const RankSumsArguments::Range> ranges, CUstream stream);
   Status gather(DType dtype, std::span<const Tensor> tensors, const Event &done, CUstream stream);
 
   std::unique_ptr<DeviceRanks> carrier;
@@ -199,27 +195,6 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
     gathering.done = &done;
   }
   return gathering.done ? Status() : record(done, stream);
-}
-
-Status PieceExchange::launchSums(DType dtype, RankSumsArguments arguments,
-                                 std::span<const RankSumsArguments::Range> ranges,
-                                 CUstream stream) {
-  while (!ranges.empty()) {
-    const auto some =
-        ranges.first(std::min<size_t>(ranges.size(), size_t(RankSumsArguments::mostRanges)));
-    ranges = ranges.subspan(some.size());
-    std::copy(some.begin(), some.end(), arguments.ranges);
-    int64_t most = 0;
-    for (const RankSumsArguments::Range &range : some)
-      most = std::max(most, range.elements);
-    const auto blocks = unsigned(std::min<int64_t>(mostBlocks, (most + threads - 1) / threads));
-    void *parameters[] = {&arguments};
-    TRAINRT_TRY(
-        driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, unsigned(some.size()),
-                                           1, threads, 1, 1, 0, stream, parameters, nullptr),
-                     "cannot start the runtime's kernel for the sums over ranks"));
-  }
-  return {};
 }
 
 } // namespace

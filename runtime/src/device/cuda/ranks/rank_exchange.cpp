@@ -10,7 +10,7 @@ namespace trainrt::cuda {
 
 namespace {
 constexpr const char *sumsName = "rank_sums";
-constexpr unsigned verdictThreads = 256;
+constexpr unsigned verdictThreads = 256, sumThreads = 256, mostSumBlocks = 2048;
 } // namespace
 
 /// NCCL's own sums are not to be had without it.
@@ -77,6 +77,28 @@ Status RankExchange::judge(DeviceAddress slots, int64_t count, DeviceAddress ver
   return driver.check(driver.cuLaunchKernel(verdicts, 1, 1, 1, verdictThreads, 1, 1, 0, stream,
                                             parameters, nullptr),
                       "cannot start the runtime's kernel for the verdict of a step");
+}
+
+Status RankExchange::launchSums(DType dtype, RankSumsArguments arguments,
+                                std::span<const RankSumsArguments::Range> ranges,
+                                CUstream stream) const {
+  while (!ranges.empty()) {
+    const auto some =
+        ranges.first(std::min<size_t>(ranges.size(), size_t(RankSumsArguments::mostRanges)));
+    ranges = ranges.subspan(some.size());
+    std::copy(some.begin(), some.end(), arguments.ranges);
+    int64_t most = 0;
+    for (const RankSumsArguments::Range &range : some)
+      most = std::max(most, range.elements);
+    const auto blocks =
+        unsigned(std::min<int64_t>(mostSumBlocks, (most + sumThreads - 1) / sumThreads));
+    void *parameters[] = {&arguments};
+    TRAINRT_TRY(
+        driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, unsigned(some.size()),
+                                           1, sumThreads, 1, 1, 0, stream, parameters, nullptr),
+                     "cannot start the runtime's kernel for the sums over ranks"));
+  }
+  return {};
 }
 
 Status RankExchange::record(const Event &event, CUstream stream) const {

@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "comm/rank_parts.h"
 #include "device/cuda/context.h"
+#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/libraries.h"
 #include "format/commands/collective.h"
 
@@ -57,6 +58,10 @@ public:
   virtual Status finish(CUstream stream) = 0;
   /// Why what is enqueued will never end; OK while it may.
   virtual Status check() const = 0;
+  /// Starts the kernel that adds up these ranges and the other ranks' pieces of them.
+  Status launchSums(DType dtype, RankSumsArguments arguments,
+                    std::span<const RankSumsArguments::Range> ranges, CUstream stream) const;
+  Status record(const Event &event, CUstream stream) const;
   /// Ends what is enqueued, and what the other ranks wait for.
   virtual void abort(const Status &why) = 0;
 
@@ -66,7 +71,6 @@ protected:
   Status loadSums();
   /// Clears what shards have beyond the ends of their tensors.
   Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream) const;
-  Status record(const Event &event, CUstream stream) const;
 
   const Driver &driver;
   Communicator *const ranks;
