@@ -126,8 +126,6 @@ private:
   /// The same, and what follows from it: the position, or the end of the run.
   void settle(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
               Given step, StepLoader &loader);
-  void conclude(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
-                Given step, StepLoader &loader);
   /// Of a step that was not finite: why there is nothing of the state before it, and how to make
   /// that after `step`, since this session no longer has it.
   std::string whyUnsaved() const;
@@ -140,7 +138,13 @@ private:
   /// Writes a checkpoint of the session's step, on all ranks together.
   void write(const std::string &folder, uint32_t keep, BatchOrder::Position position);
   /// `body`, whose failures all ranks have.
-  template <typename Body> void together(const Body &body);
+  template <typename Body> void together(const Body &body) {
+    try {
+      body();
+    } catch (const Failure &failure) {
+      throw Failure(failure.code, failure.what(), isRanked());
+    }
+  }
   DataState dataState(BatchOrder::Position position) const;
   /// Into the folder of the best checkpoints, if this evaluation is one of them.
   void saveBest(const EvalRecord &record);
@@ -184,7 +188,8 @@ private:
   /// Batches are made and checked while a GPU trains.
   const bool runsAhead;
   /// A GPU gets the next step before the outcome of the last one is known. Steps of several
-  /// micro-batches end within their call: with a lag their time would be told of the step before.
+  /// micro-batches of a rank end within their call: with a lag their time would be told of the one
+  /// before.
   const bool lag;
   std::optional<Given> underway;
   Clock::time_point reported = Clock::time_point::min();
@@ -338,12 +343,6 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
 /// went well, so a checkpoint never claims rows whose step has failed.
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, Given step, StepLoader &loader) {
-  together([&] { conclude(status, error, result, std::move(step), loader); });
-}
-
-/// Of a step all ranks have the same outcome.
-void Trainer::conclude(trainrt_status status, const ErrorSlot &error,
-                       const trainrt_step_result &result, Given step, StepLoader &loader) {
   report(status, error, result, step);
   if (options.checkNumerics || result.nonfinite)
     reportWarnings(session, reporter);
@@ -471,15 +470,20 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
   }
+  // Of a step all ranks have the same outcome.
+  const auto end = [&](trainrt_status of, const ErrorSlot &why, const trainrt_step_result &made,
+                       Given &&which) {
+    together([&] { settle(of, why, made, std::move(which), loader); });
+  };
   // The outcome belongs to this step.
   if (!lag)
-    return settle(status, error, result, std::move(step), loader);
+    return end(status, error, result, std::move(step));
   // `underway` is empty from here on, so that a failure below leaves no step that is settled twice.
   std::optional<Given> before = std::exchange(underway, std::nullopt);
   if (status == TRAINRT_OK) {
     underway = std::move(step);
     if (before)
-      settle(status, error, result, std::move(*before), loader);
+      end(status, error, result, std::move(*before));
     return;
   }
   if (before) {
@@ -488,10 +492,10 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
     ErrorSlot leftError;
     trainrt_status leftStatus = trainrt_session_finish(session, &left, leftError);
     if (leftStatus == TRAINRT_OK && left.step == 0)
-      return settle(status, error, result, std::move(*before), loader);
-    settle(leftStatus, leftError, left, std::move(*before), loader);
+      return end(status, error, result, std::move(*before));
+    end(leftStatus, leftError, left, std::move(*before));
   }
-  settle(status, error, result, std::move(step), loader);
+  end(status, error, result, std::move(step));
 }
 
 /// Afterwards no step is under way, and `position` and the session's state belong together. Needed
@@ -503,7 +507,7 @@ void Trainer::drain(StepLoader &loader) {
   trainrt_step_result result = trainrt_step_result_default();
   ErrorSlot error;
   trainrt_status status = trainrt_session_finish(session, &result, error);
-  settle(status, error, result, std::move(step), loader);
+  together([&] { settle(status, error, result, std::move(step), loader); });
 }
 
 double Trainer::measurePeak() const {
@@ -596,14 +600,6 @@ void Trainer::write(const std::string &folder, uint32_t keep, BatchOrder::Positi
                                         dataState(at).toJson().c_str(), error));
   });
   reportWarnings(session, reporter);
-}
-
-template <typename Body> void Trainer::together(const Body &body) {
-  try {
-    body();
-  } catch (const Failure &failure) {
-    throw Failure(failure.code, failure.what(), isRanked());
-  }
 }
 
 Failure Trainer::explained(const Failure &failure) const {
