@@ -100,7 +100,7 @@ struct Case {
   /// Runs it and returns the largest error relative to the sum of the terms' magnitudes.
   double error(ThreadPool &pool, const GemmKernels &kernels) {
     std::vector<float> before = c;
-    gemmF32(args, pool, kernels);
+    gemm(args, pool, kernels);
     double worst = 0;
     for (int64_t matrix = 0; matrix < matrices(); ++matrix) {
       int64_t aAt = sharedA ? 0 : matrix * m * k * gap, bAt = sharedB ? 0 : matrix * n * k * gap;
@@ -244,7 +244,7 @@ TEST(Gemm, BitsDependOnValuesOnly) {
                     plain.b[size_t(q * plain.bBatch[0] + p * plain.args.b_k + j)];
           }
           ThreadPool pool(threads);
-          gemmF32(other.args, pool, *kernels);
+          gemm(other.args, pool, *kernels);
           int64_t different = 0;
           for (int64_t q = 0; q < shape.batch; ++q)
             for (int64_t i = 0; i < shape.m; ++i)
@@ -271,7 +271,7 @@ TEST(Gemm, AKeptOperandIsPackedOnceAndChangesNoBit) {
           Case test{m, n, k, bool(way & 1), bool(way & 2), bool(way & 4)};
           test.fill(random);
           ThreadPool pool(threads);
-          gemmF32(test.args, pool, *kernels);
+          gemm(test.args, pool, *kernels);
           const std::vector<float> wanted = test.c;
           const GemmProblem problem(test.args, {kernels->lanes, kernels->rows, kernels->vectors});
           std::vector<float> room(size_t(problem.keptFloats()) + 16);
@@ -280,7 +280,7 @@ TEST(Gemm, AKeptOperandIsPackedOnceAndChangesNoBit) {
           KeptB kept{static_cast<float *>(std::align(64, bytes - 64, at, bytes))};
           for (int call = 0; call < 2; ++call) {
             test.c.assign(test.c.size(), std::numeric_limits<float>::quiet_NaN());
-            gemmF32(test.args, pool, *kernels, &kept);
+            gemm(test.args, pool, *kernels, &kept);
             ASSERT_EQ(test.c, wanted)
                 << kernels->name << " " << threads << " threads: " << test.text();
             std::vector<float> &packed = problem.isSwapped ? test.a : test.b;
@@ -303,7 +303,7 @@ TEST(Gemm, ChainsOfAdditionsAreShort) {
       test.b.assign(test.b.size(), 1.0f);
       for (int64_t i = 0; i < test.m; ++i)
         test.a[size_t(i * k)] = large;
-      gemmF32(test.args, pool, *kernels);
+      gemm(test.args, pool, *kernels);
       for (float value : test.c)
         ASSERT_LE(large + float(k) - value, 256) << kernels->name << ": " << test.text();
     }
@@ -362,9 +362,9 @@ TEST(Gemm, ReadsNothingBehindItsOperands) {
             GemmArgs args{a.values,   b.values,   c.values,   m,          n,          k, ta ? 1 : k,
                           ta ? m : 1, tb ? 1 : n, tb ? k : 1, tc ? 1 : n, tc ? m : 1, 0, nullptr,
                           nullptr,    nullptr,    nullptr,    1,          0};
-            gemmF32(args, pool, *kernels);
+            gemm(args, pool, *kernels);
             args.beta = 1;
-            gemmF32(args, pool, *kernels);
+            gemm(args, pool, *kernels);
           }
 }
 

@@ -14,7 +14,8 @@ const Kernels *chooseKernels([[maybe_unused]] const Kernels *avx512,
   if (neon)
     return neon;
 #if defined(__x86_64__)
-  if (avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+  if (avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
     return avx512;
   if (avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return avx2;

@@ -12,20 +12,25 @@
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/choose_kernels.h"
+#include "device/cpu/flush_denormals.h"
 #include "device/cpu/gemm_kernels.h"
 #include "device/thread_pool.h"
 #include "format/memory/gemm_problem.h"
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cmath>
+#include <cstring>
+#include <vector>
 
 namespace trainrt {
 
 namespace {
 
-/// Longest chain of k in a tile's registers: a panel of A (14 x 256 floats) stays in L1 while
-/// panels of B stream from L2. A sum's error grows with it; a shorter one would move C more often.
+/// Longest chain of k's elements in a tile's registers: a panel of A (14 x 256 floats) stays in L1
+/// while panels of B stream from L2. A sum's error grows with it; a shorter one would move C more
+/// often.
 constexpr int64_t chainK = 256;
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
 /// are smaller where there are fewer than `tilesPerThread`.
@@ -49,10 +54,59 @@ const GemmKernels *chosenKernels() {
   return kernels;
 }
 
+/// Seconds of a tile's products, on operands that stay in L1: the least of a few.
+double secondsOf(const GemmKernels &kernels, std::vector<float> &memory) {
+  const int64_t depth = 64 * kernels.pairFloats, width = kernels.lanes * kernels.vectors;
+  float *a = memory.data(), *b = a + depth * kernels.rows, *c = b + depth * width;
+  const auto began = std::chrono::steady_clock::now();
+  kernels.micro[false][kernels.rows - 1][kernels.vectors - 1](depth, a, kernels.rows, b, c, width,
+                                                              kernels.lanes, 1, 0);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+/// Of both kinds the bits are the same, so that the clock may decide: there are processors that
+/// take pairs twice as fast as floats, and ones with half of the speed.
+bool multipliesFaster(const GemmKernels &pairs, const GemmKernels &floats) {
+  // Ones, of either type.
+  std::vector<float> memory(size_t(160 * (14 + 32)));
+  const uint32_t ones = 0x3f803f80;
+  for (float &value : memory)
+    std::memcpy(&value, &ones, sizeof(value));
+  double ofPairs = 1, ofFloats = 1;
+  for (int round = 0; round < 16; ++round) {
+    ofPairs = std::min(ofPairs, secondsOf(pairs, memory));
+    ofFloats = std::min(ofFloats, secondsOf(floats, memory));
+  }
+  return ofPairs < ofFloats;
+}
+
+bool hasAvx512BF16() {
+#if defined(__x86_64__)
+  return gemmBF16KernelsAvx512BF16() && __builtin_cpu_supports("avx512bf16") &&
+         chosenKernels() == gemmKernelsAvx512();
+#else
+  return false;
+#endif
+}
+
+const GemmKernels *chosenBF16Kernels() {
+  static const GemmKernels *const kernels = [] {
+    const GemmKernels *floats =
+        chooseKernels(gemmBF16KernelsAvx512(), gemmBF16KernelsAvx2(), gemmBF16KernelsNeon());
+    const GemmKernels *pairs = gemmBF16KernelsAvx512BF16();
+    return hasAvx512BF16() && multipliesFaster(*pairs, *floats) ? pairs : floats;
+  }();
+  return kernels;
+}
+
+GemmTile tileOf(const GemmKernels &kernels) {
+  return {kernels.lanes, kernels.rows, kernels.vectors, kernels.pairFloats};
+}
+
 /// A problem in normal form, with the kernels that compute it.
 struct Problem : GemmProblem {
   Problem(const GemmArgs &args, const GemmKernels &kernels)
-      : GemmProblem(args, {kernels.lanes, kernels.rows, kernels.vectors}), kernels(kernels) {}
+      : GemmProblem(args, tileOf(kernels)), kernels(kernels) {}
 
   const GemmKernels &kernels;
 
@@ -64,7 +118,7 @@ struct Problem : GemmProblem {
 /// With beta 0 nothing of C is read: it may hold NaN from what lay there before.
 void scaleOnly(const Problem &p) {
   for (int64_t matrix = 0, end = p.matrices(); matrix < end; ++matrix) {
-    const float *a, *b;
+    const char *a, *b;
     float *c;
     p.select(matrix, a, b, c);
     for (int64_t i = 0; i < p.m; ++i)
@@ -79,9 +133,20 @@ void scaleOnly(const Problem &p) {
 /// m.
 enum class DirectA { no, rows, columns };
 
+/// Whether all matrices of A begin at a pair of bf16.
+bool startsAtPairs(const Problem &p) {
+  return reinterpret_cast<uintptr_t>(p.a) % 4 == 0 &&
+         std::all_of(p.aBatch, p.aBatch + p.batchRank, [](int64_t s) { return s % 2 == 0; });
+}
+
 /// Reading A in place saves the packing, where its lines do not all fall into the same few sets of
-/// L1 (rows), or are used about once anyway (columns).
+/// L1 (rows), or are used about once anyway (columns). Of bf16 a row must be one of whole pairs.
 DirectA chooseDirect(const Problem &p) {
+  if (p.unit == 2) {
+    const bool wholePairs = p.unitFloats == 1 && p.a_k == 1 && p.elements % 2 == 0 &&
+                            (p.m == 1 || p.a_m % 2 == 0) && startsAtPairs(p);
+    return wholePairs && (p.m == 1 || p.a_m % 1024 != 0) ? DirectA::rows : DirectA::no;
+  }
   if (p.a_k == 1 && (p.m == 1 || p.a_m % 512 != 0))
     return DirectA::rows;
   if (p.a_m == 1 && p.n <= 2 * p.panelN())
@@ -94,10 +159,10 @@ DirectA chooseDirect(const Problem &p) {
 struct Block {
   const Problem &p;
   DirectA directA;
-  const float *a = nullptr, *b = nullptr; ///< at the block's first k, b also at column n0
-  float *c = nullptr;                     ///< at column n0
+  const char *a = nullptr, *b = nullptr; ///< at the block's first k, b also at column n0
+  float *c = nullptr;                    ///< at column n0
   float *packedB = nullptr;
-  int64_t nLen = 0, k = 0;
+  int64_t nLen = 0, k = 0, elements = 0;
   float beta = 0;
 
   explicit Block(const Problem &p) : p(p), directA(chooseDirect(p)) {}
@@ -105,14 +170,15 @@ struct Block {
   /// Where block `index` of k of matrix `matrix` begins at column `n0`.
   void select(int64_t matrix, int64_t index, int64_t n0, int64_t columns) {
     p.select(matrix, a, b, c);
-    int64_t k0 = p.kAt(index);
-    a += k0 * p.a_k;
-    b += k0 * p.b_k + n0 * p.b_n;
+    const int64_t k0 = p.kAt(index), element = k0 * p.unit;
+    a += element * p.a_k * p.elementBytes;
+    b += (element * p.b_k + n0 * p.b_n) * p.elementBytes;
     // C is the same for all blocks of k: the first one scales what is there by beta, later ones
     // add.
     c += n0 * p.c_n;
     nLen = columns;
     k = p.kAt(index + 1) - k0;
+    elements = std::min(k * p.unit, p.elements - element);
     beta = index == 0 ? p.beta : 1.0f;
   }
   /// Depends on the way A is read, not on threads: panels are cut as evenly as possible, so that
@@ -124,8 +190,8 @@ struct Block {
   /// Columns behind the block's last one are packed as zeros, so that micro kernels need no tail
   /// for B.
   void packB(int64_t column) const {
-    p.kernels.pack(packedB + column * k, b + column * p.b_n, p.b_n, p.b_k,
-                   int(std::min(p.panelN(), nLen - column)), int(p.panelN()), k);
+    p.kernels.pack(packedB + column * k * p.unitFloats, b + column * p.b_n * p.elementBytes, p.b_n,
+                   p.b_k, int(std::min(p.panelN(), nLen - column)), int(p.panelN()), elements);
   }
   void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
                float *packedA) const;
@@ -137,11 +203,12 @@ struct Block {
 /// `packedA` has room for a panel.
 void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
                     float *packedA) const {
+  const FlushDenormals flush(p.unit == 2);
   assert(0 <= panel0 && panel1 <= panels() && column0 % p.panelN() == 0 &&
          "tiles are whole panels");
   // Chains of equal length, none longer than chainK: a short rest would pay for a whole pass over
   // C.
-  const int64_t longest = k <= chainK ? k : ceilDiv(k, ceilDiv(k, chainK));
+  const int64_t most = chainK / p.unit, longest = k <= most ? k : ceilDiv(k, ceilDiv(k, most));
   for (int64_t k0 = 0; k0 < k; k0 += longest)
     computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
 }
@@ -154,16 +221,18 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
   // below puts the elements where they belong.
   alignas(64) float temporary[GemmKernels::maxRows * 32];
   const int lanes = kernels.lanes;
-  const int64_t width = p.panelN();
+  const int64_t width = p.panelN(), depth = length * p.unitFloats;
   // The first chain of the first block applies the caller's beta; all later ones add to what is
   // there.
   const float keep = k0 == 0 ? beta : 1.0f;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
-    const float *aAt = a + row * p.a_m + k0 * p.a_k;
-    int64_t aStride = directA == DirectA::rows ? p.a_m : p.a_k;
+    const char *from = a + (row * p.a_m + k0 * p.unit * p.a_k) * p.elementBytes;
+    auto *aAt = reinterpret_cast<const float *>(from);
+    int64_t aStride = directA == DirectA::rows ? p.a_m / p.unit : p.a_k;
     if (directA == DirectA::no) {
-      kernels.pack(packedA, aAt, p.a_m, p.a_k, int(rows), int(rows), length);
+      kernels.pack(packedA, from, p.a_m, p.a_k, int(rows), int(rows),
+                   std::min(length * p.unit, elements - k0 * p.unit));
       aAt = packedA;
       aStride = rows;
     }
@@ -174,13 +243,13 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
       const int vectors = int(ceilDiv(columns, lanes));
       const int tail = int(columns) - (vectors - 1) * lanes;
       GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
-      const float *bAt = packedB + column * k + k0 * width;
+      const float *bAt = packedB + (column * k + k0 * width) * p.unitFloats;
       float *cAt = c + row * p.c_m + column * p.c_n;
       if (p.c_n == 1 || p.n == 1) {
-        micro(length, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
+        micro(depth, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
         continue;
       }
-      micro(length, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
+      micro(depth, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
           float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
@@ -195,7 +264,7 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
 /// A thread takes whole matrices. Its packed B is behind its panel of A, for one block of k at a
 /// time.
 void runPrivate(const Problem &p, ThreadPool &pool) {
-  const int64_t work = p.m * p.paddedN() * p.k;
+  const int64_t work = p.m * p.paddedN() * p.elements;
   pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
                    [&](unsigned worker, int64_t begin, int64_t end) {
                      float *packedA = static_cast<float *>(
@@ -228,7 +297,8 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
     for (int64_t index = 0; index < p.blocks; ++index) {
       block.select(matrix, index, n0, std::min(step, p.n - n0));
       const int64_t columnPanels = ceilDiv(block.nLen, panelN);
-      pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (block.k * panelN)),
+      pool.parallelFor(columnPanels,
+                       std::max<int64_t>(1, parallelWork / 16 / (block.elements * panelN)),
                        [&](unsigned, int64_t begin, int64_t end) {
                          for (int64_t i = begin; i < end; ++i)
                            block.packB(i * panelN);
@@ -240,7 +310,7 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
           std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
                               std::min(ceilDiv(p.m, tileM), panels), panels);
       const int64_t tiles = mTiles * nTiles;
-      const int64_t tileWork = std::max<int64_t>(1, p.m * block.nLen * block.k / tiles);
+      const int64_t tileWork = std::max<int64_t>(1, p.m * block.nLen * block.elements / tiles);
       pool.parallelFor(
           tiles, std::max<int64_t>(1, parallelWork / tileWork),
           [&](unsigned worker, int64_t begin, int64_t end) {
@@ -266,11 +336,11 @@ void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
   auto blockAt = [&](int64_t index) {
     Block block(p);
     block.select(0, index, 0, p.n);
-    block.packedB = kept.at + p.paddedN() * p.kAt(index);
+    block.packedB = kept.at + p.paddedN() * p.kAt(index) * p.unitFloats;
     return block;
   };
   if (!kept.isPacked)
-    pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (p.k * panelN)),
+    pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (p.elements * panelN)),
                      [&](unsigned, int64_t begin, int64_t end) {
                        for (int64_t index = 0; index < p.blocks; ++index) {
                          const Block block = blockAt(index);
@@ -286,7 +356,7 @@ void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
   const int64_t mTiles =
       std::clamp<int64_t>(ceilDiv(wanted, nTiles), std::min(ceilDiv(p.m, tileM), panels), panels);
   const int64_t tiles = mTiles * nTiles;
-  const int64_t tileWork = std::max<int64_t>(1, p.m * p.n * p.k / tiles);
+  const int64_t tileWork = std::max<int64_t>(1, p.m * p.n * p.elements / tiles);
   pool.parallelFor(
       tiles, std::max<int64_t>(1, parallelWork / tileWork),
       [&](unsigned worker, int64_t begin, int64_t end) {
@@ -304,7 +374,7 @@ void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
 
 } // namespace
 
-void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels, KeptB *kept) {
+void gemm(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels, KeptB *kept) {
   const Problem p(args, kernels);
   const int64_t matrices = p.matrices();
   if (matrices == 0 || p.m == 0 || p.n == 0)
@@ -328,12 +398,27 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels,
 }
 
 void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept) {
-  gemmF32(args, pool, *chosenKernels(), kept);
+  assert(!args.bf16);
+  gemm(args, pool, *chosenKernels(), kept);
 }
 
+void gemmBF16(const GemmArgs &args, ThreadPool &pool, KeptB *kept) {
+  assert(args.bf16);
+  gemm(args, pool, *chosenBF16Kernels(), kept);
+}
+
+const char *describeBF16() {
+  if (chosenBF16Kernels()->pairFloats == 1)
+    return "AVX512-BF16";
+  return hasAvx512BF16() ? "f32, which is quicker here than its AVX512-BF16"
+                         : "f32, since it has no AVX512-BF16";
+}
+
+/// Tiles of bf16 are those of f32.
 GemmTile gemmTile() {
-  const GemmKernels &kernels = *chosenKernels();
-  return {kernels.lanes, kernels.rows, kernels.vectors};
+  GemmTile tile = tileOf(*chosenKernels());
+  tile.pairFloats = chosenBF16Kernels()->pairFloats;
+  return tile;
 }
 
 } // namespace trainrt

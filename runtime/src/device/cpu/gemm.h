@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Single-precision matrix multiplication with arbitrary strides, the CPU target's library call.
+// Matrix multiplication with arbitrary strides and sums in f32, the CPU target's library call.
 #ifndef TRAINRT_DEVICE_CPU_GEMM_H
 #define TRAINRT_DEVICE_CPU_GEMM_H
 
@@ -26,6 +26,16 @@ struct KeptB {
 /// alone. `kept`: where GemmProblem::keepsB says that B stays packed, which has no effect on bits;
 /// else null.
 void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept = nullptr);
+
+/// The same of A and B in bf16. The chain goes over k two elements at a time, the odd one before
+/// the even one, and takes denormals, in operands and results, for zeros: so AVX512-BF16 adds up,
+/// and so do the others, with the same bits. It multiplies by AVX512-BF16 where that is quicker
+/// here than by f32 (on Intel's processors with AMX it is not).
+void gemmBF16(const GemmArgs &args, ThreadPool &pool, KeptB *kept = nullptr);
+
+/// What gemmBF16 runs on here, as a sentence's end: "AVX512-BF16", "f32, which is quicker here than
+/// its AVX512-BF16".
+const char *describeBF16();
 
 /// What of this machine's kernels decides on the memory for packing; throws as gemmF32 does.
 GemmTile gemmTile();

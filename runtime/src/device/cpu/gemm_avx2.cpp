@@ -31,6 +31,17 @@ struct V {
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec set1(float value) { return _mm256_set1_ps(value); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vec accumulate(Vec a, Vec b, Vec sum) { return fma(a, b, sum); }
+  static Vec widenFirst(const uint16_t *from, int n) {
+    uint16_t some[lanes] = {};
+    if (n < lanes) {
+      for (int i = 0; i < n; ++i)
+        some[i] = from[i];
+      from = some;
+    }
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
   static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
 
   /// In three rounds: 2x2 and 4x4 within 128-bit lanes, then the lanes themselves.
@@ -57,6 +68,8 @@ struct V {
 
 #include "device/cpu/convolution_kernels_impl.h"
 
+#include "device/cpu/gemm_pack_bf16_impl.h"
+
 #define NAME "avx2"
 #define TILE avx2Tile
 #define HEIGHTS(each) each(1), each(2), each(3), each(4), each(5), each(6)
@@ -72,6 +85,8 @@ struct V {
 #endif
 
 const trainrt::GemmKernels *trainrt::gemmKernelsAvx2() { return &kernels; }
+const trainrt::GemmKernels *trainrt::gemmBF16KernelsAvx2() { return &widenedKernels; }
 #else
 const trainrt::GemmKernels *trainrt::gemmKernelsAvx2() { return nullptr; }
+const trainrt::GemmKernels *trainrt::gemmBF16KernelsAvx2() { return nullptr; }
 #endif

@@ -6,7 +6,8 @@
 // For the same reason nothing from the standard library is used.
 //
 // V: Vec, lanes, load, store, loadFirst, storeFirst (only the first n lanes are touched), zero,
-// set1, fma(a, b, c) = a * b + c, mul, add, transpose (lanes x lanes).
+// set1, fma(a, b, c) = a * b + c, accumulate(a, b, sum), the sum of the products with this one,
+// mul, transpose (lanes x lanes).
 
 /// Row i of A at position p: a[p * aStride + i], or a[i * aStride + p] with `byRows`.
 template <int rows, int vectors, int panelVectors, bool byRows>
@@ -41,7 +42,7 @@ void microKernel(int64_t k, const float *a, int64_t aStride, const float *b, flo
       Vec av = V::set1(byRows ? base[i / 3][i % 3 * aStride + p] : a[i]);
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v)
-        acc[i][v] = V::fma(av, bv[v], acc[i][v]);
+        acc[i][v] = V::accumulate(av, bv[v], acc[i][v]);
     }
     a += byRows ? 0 : aStride;
     b += panelVectors * V::lanes;
@@ -77,9 +78,10 @@ inline void storeAhead(float *to, V::Vec value, int count, const float *end) {
     V::storeFirst(to, value, count);
 }
 
-void packPanel(float *dst, const float *src, int64_t srcMinor, int64_t srcK, int count, int width,
-               int64_t k) {
+[[maybe_unused]] void packPanel(float *dst, const void *source, int64_t srcMinor, int64_t srcK,
+                                int count, int width, int64_t k) {
   constexpr int lanes = V::lanes;
+  auto *src = static_cast<const float *>(source);
   const float *end = dst + k * width;
   if (srcMinor == 1 || count == 1) {
     constexpr int ahead = 16; // rows; they are too far apart for the hardware to foresee them

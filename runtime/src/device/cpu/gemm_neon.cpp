@@ -61,6 +61,18 @@ struct V {
   static Vec fma(Vec a, Vec b, Vec c) {
     return {vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high)};
   }
+  static Vec accumulate(Vec a, Vec b, Vec sum) { return fma(a, b, sum); }
+  static Vec widenFirst(const uint16_t *from, int n) {
+    uint16_t some[lanes] = {};
+    if (n < lanes) {
+      for (int i = 0; i < n; ++i)
+        some[i] = from[i];
+      from = some;
+    }
+    const uint16x8_t bits = vld1q_u16(from);
+    return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(bits), 16)),
+            vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(bits), 16))};
+  }
   static Vec mul(Vec a, Vec b) { return {vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)}; }
 
   static void transpose4(float32x4_t &a, float32x4_t &b, float32x4_t &c, float32x4_t &d) {
@@ -91,6 +103,8 @@ struct V {
 
 #include "device/cpu/convolution_kernels_impl.h"
 
+#include "device/cpu/gemm_pack_bf16_impl.h"
+
 #define NAME "neon"
 #define TILE neonTile
 #define HEIGHTS(each) each(1), each(2), each(3), each(4), each(5), each(6)
@@ -100,6 +114,8 @@ struct V {
 } // namespace trainrt
 
 const trainrt::GemmKernels *trainrt::gemmKernelsNeon() { return &kernels; }
+const trainrt::GemmKernels *trainrt::gemmBF16KernelsNeon() { return &widenedKernels; }
 #else
 const trainrt::GemmKernels *trainrt::gemmKernelsNeon() { return nullptr; }
+const trainrt::GemmKernels *trainrt::gemmBF16KernelsNeon() { return nullptr; }
 #endif

@@ -10,7 +10,7 @@
 namespace trainrt {
 
 namespace {
-/// Longest block of k whose operands are packed at a time.
+/// Elements of k, at most, whose operands are packed at a time.
 constexpr int64_t blockK = 512;
 /// Columns of B that are packed at a time.
 constexpr int64_t chunkN = 2048;
@@ -52,9 +52,12 @@ bool GemmProblem::mergeIntoRows() {
 }
 
 GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
-    : tile(tile), a(args.a), b(args.b), c(args.c), m(args.m), n(args.n), k(args.k), a_m(args.a_m),
-      a_k(args.a_k), b_k(args.b_k), b_n(args.b_n), c_m(args.c_m), c_n(args.c_n), batch(), aBatch(),
-      bBatch(), cBatch(), alpha(args.alpha), beta(args.beta) {
+    : tile(tile), a(static_cast<const char *>(args.a)), b(static_cast<const char *>(args.b)),
+      c(args.c), unit(args.bf16 ? 2 : 1), unitFloats(args.bf16 ? tile.pairFloats : 1),
+      elementBytes(args.bf16 ? 2 : 4), elements(args.k), m(args.m), n(args.n),
+      k(ceilDiv(args.k, unit)), a_m(args.a_m), a_k(args.a_k), b_k(args.b_k), b_n(args.b_n),
+      c_m(args.c_m), c_n(args.c_n), batch(), aBatch(), bBatch(), cBatch(), alpha(args.alpha),
+      beta(args.beta) {
   assert(args.batchRank >= 0 && args.batchRank <= maxBatchRank);
   assert(args.m >= 0 && args.n >= 0 && args.k >= 0);
   for (int i = 0; i < args.batchRank; ++i) {
@@ -83,7 +86,7 @@ GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
   if ((!contiguous && swapped && m >= tile.lanes / 2) || (n < tile.lanes / 2 && m > n))
     swapOperands();
   // Blocks are cut by k alone: the sums' order is the same for every shape of C and every machine.
-  blocks = std::max<int64_t>(1, ceilDiv(k, blockK));
+  blocks = std::max<int64_t>(1, ceilDiv(elements, blockK));
 }
 
 bool GemmProblem::isPrivate(unsigned threads, bool inside) const {

@@ -11,15 +11,16 @@ namespace trainrt {
 
 /// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C. All strides count
 /// elements and may be anything for A and B (0 broadcasts); the elements of C must not overlap each
-/// other, A or B.
+/// other, A or B. Those of A and B are f32, or bf16; C is f32.
 struct GemmArgs {
-  const float *a, *b;
+  const void *a, *b;
   float *c;
   int64_t m, n, k;
   int64_t a_m, a_k, b_k, b_n, c_m, c_n;
   int batchRank;                                   ///< number of batch axes, at most 16
   const int64_t *batch, *aBatch, *bBatch, *cBatch; ///< extents, and strides per operand
   float alpha, beta;
+  bool bf16 = false; ///< the type of A and B
 };
 
 /// Of a matmul in a loop: which of its operands are the same in all steps.
@@ -39,13 +40,17 @@ struct GemmTile {
   int lanes;   ///< floats in a vector
   int rows;    ///< rows of the largest tile
   int vectors; ///< vectors in a row of a B panel
+  /// Floats of a panel that hold two bf16 which follow each other along k: one where kernels
+  /// multiply pairs, two where they are widened as they are packed.
+  int pairFloats = 2;
   int64_t panelN() const { return int64_t(lanes) * vectors; }
 };
 
 /// Those that there are.
 inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2}, neonTile = avx2Tile;
 
-/// A problem in normal form. `k` is cut into `blocks` blocks.
+/// A problem in normal form. `k` is cut into `blocks` blocks; it counts units of `unit` elements,
+/// of which the last one may have fewer.
 struct GemmProblem {
   static constexpr int maxBatchRank = 16;
 
@@ -53,8 +58,12 @@ struct GemmProblem {
   GemmProblem(const GemmArgs &args, const GemmTile &tile);
 
   GemmTile tile;
-  const float *a, *b;
+  const char *a, *b;
   float *c;
+  int unit;         ///< 1, or 2 of bf16
+  int unitFloats;   ///< in a panel
+  int elementBytes; ///< of A and B
+  int64_t elements; ///< along k
   int64_t m, n, k, a_m, a_k, b_k, b_n, c_m, c_n;
   int batchRank = 0;
   int64_t batch[maxBatchRank], aBatch[maxBatchRank], bBatch[maxBatchRank], cBatch[maxBatchRank];
@@ -71,31 +80,31 @@ struct GemmProblem {
     return count;
   }
   /// The operands of matrix `index` of the batch.
-  void select(int64_t index, const float *&aAt, const float *&bAt, float *&cAt) const {
+  void select(int64_t index, const char *&aAt, const char *&bAt, float *&cAt) const {
     aAt = a, bAt = b, cAt = c;
     for (int i = batchRank - 1; i >= 0; --i) {
       int64_t at = index % batch[i];
       index /= batch[i];
-      aAt += at * aBatch[i];
-      bAt += at * bBatch[i];
+      aAt += at * aBatch[i] * elementBytes;
+      bAt += at * bBatch[i] * elementBytes;
       cAt += at * cBatch[i];
     }
   }
 
-  bool isSmall() const { return m * n * k <= parallelWork; } ///< not worth two threads
+  bool isSmall() const { return m * n * elements <= parallelWork; } ///< not worth two threads
   /// Whether threads pack whole matrices, each for itself. A thread that is one of several at work
   /// has no others, and no memory that they share.
   bool isPrivate(unsigned threads, bool inside) const;
   /// Whether B stays packed from the first step of its loop to the last.
   bool keepsB(unsigned threads, const GemmConstants &constants) const;
-  int64_t keptFloats() const { return paddedN() * k; }
+  int64_t keptFloats() const { return paddedN() * k * unitFloats; }
   /// Columns of B that are packed at a time by all threads; a multiple of the panel's, so that only
   /// the last panel of all is narrow.
   int64_t sharedColumns() const;
   // Floats of a packed panel of A, of a thread's own B, and of the B that threads share.
-  int64_t panelFloats() const { return roundUp(longestBlock() * tile.rows, 16); }
-  int64_t ownFloats() const { return paddedN() * longestBlock(); }
-  int64_t sharedFloats() const { return sharedColumns() * longestBlock(); }
+  int64_t panelFloats() const { return roundUp(longestBlock() * unitFloats * tile.rows, 16); }
+  int64_t ownFloats() const { return paddedN() * longestBlock() * unitFloats; }
+  int64_t sharedFloats() const { return sharedColumns() * longestBlock() * unitFloats; }
 
 private:
   void swapOperands();

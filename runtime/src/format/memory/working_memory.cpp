@@ -33,7 +33,7 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConst
   // Many small ones are for all threads.
   // Below that parallelFor keeps all of it on the calling thread, so that the others pack nothing.
   if (inside || !problem.isSmall() ||
-      problem.matrices() * problem.m * problem.paddedN() * problem.k > parallelWork)
+      problem.matrices() * problem.m * problem.paddedN() * problem.elements > parallelWork)
     others = std::max(others, own);
 }
 

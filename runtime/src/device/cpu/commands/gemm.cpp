@@ -23,6 +23,7 @@ GemmArgs gemmArgs(const GemmView &step) {
   args.aBatch = step.aBatch().data();
   args.bBatch = step.bBatch().data();
   args.cBatch = step.cBatch().data();
+  args.bf16 = step.op.dtype == DType::BF16;
   return args;
 }
 
@@ -38,12 +39,12 @@ GemmConstants gemmConstants(const GemmView &step) {
 
 template <> void runOnHost(const GemmView &step, HostContext &context) {
   GemmArgs args = gemmArgs(step);
-  args.a = context.address<float>(step.places[Gemm::A]);
-  args.b = context.address<float>(step.places[Gemm::B]);
+  args.a = context.address(step.places[Gemm::A]);
+  args.b = context.address(step.places[Gemm::B]);
   args.c = context.address<float>(step.places[Gemm::C]);
   args.alpha = step.op.alpha;
   args.beta = step.op.beta;
-  gemmF32(args, context.pool, context.kept.of(step.command));
+  (args.bf16 ? gemmBF16 : gemmF32)(args, context.pool, context.kept.of(step.command));
 }
 
 template <> void addWorkingMemory(const GemmView &step, WorkingMemory &memory) {
