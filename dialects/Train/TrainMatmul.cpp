@@ -126,12 +126,11 @@ LogicalResult MatmulOp::verify() {
       productType(*this, getLhs(), getRhs(), getTransposeLhs(), getTransposeRhs());
   if (failed(product))
     return failure();
-  if (isPlain()) {
-    // The sums are in f32, and may be stored so.
-    if (getElementType(getLhs()).getIntOrFloatBitWidth() == 16 &&
-        getElementType(getResult()).isF32())
-      product = getTensorType(getDims(*product), getElementType(getResult()));
-  } else if (getRank(getLhs()) != 2) {
+  // The sums are in f32, and may be stored so.
+  if (isSum() && !getStreamedRows() && getElementType(getLhs()).getIntOrFloatBitWidth() == 16 &&
+      getElementType(getResult()).isF32())
+    product = getTensorType(getDims(*product), getElementType(getResult()));
+  if (!isPlain() && getRank(getLhs()) != 2) {
     return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
                        {{"lhs", getLhs()}});
   }

@@ -72,9 +72,11 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
     return;
   }
   mixed.parameters = options.precision == Precision::PureBF16;
+  mixed.products = options.lowersProductsOnly;
   pm.addNestedPass<func::FuncOp>(createMixedPrecisionPass(mixed));
-  pm.addNestedPass<func::FuncOp>(createAlignMatmulsPass());
   // Sizes of products that tensor cores like.
+  if (!options.lowersProductsOnly)
+    pm.addNestedPass<func::FuncOp>(createAlignMatmulsPass());
   addCleanup(pm);
 }
 
@@ -232,7 +234,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   pm.addPass(createDecomposePass(decompose));
   // Decomposed first, so that patterns see simple ops.
   if (options.target.widensTypes)
-    pm.addNestedPass<func::FuncOp>(createWidenTypesPass());
+    pm.addNestedPass<func::FuncOp>(createWidenTypesPass({options.lowProducts}));
   addScheduleCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   // Products get what is added to them, before the rest becomes kernels.

@@ -32,6 +32,11 @@ std::string trainc::namesOfTargets(llvm::function_ref<bool(const TargetTraits &)
   return llvm::join(names, " or ");
 }
 
+/// In the order of Precision.
+static constexpr llvm::StringLiteral kPrecisions[] = {"fp32", "tf32", "bf16", "fp16", "pure-bf16"};
+
+llvm::StringRef trainc::nameOf(Precision precision) { return kPrecisions[int(precision)]; }
+
 const ProcessorSpeed &ProcessorSpeeds::of(Precision precision) const {
   switch (precision) {
   case Precision::Graph:

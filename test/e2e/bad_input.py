@@ -326,7 +326,7 @@ class Cases:
             (["--inference", "--loss", "loss"], "--inference.*--loss|--loss.*--inference"),
             (["--inference", "--optimizer", "sgd"], "--optimizer"),
             (["--hoist-slices", "--no-hoist-slices"], "hoist-slices"),
-            (["--target", "cpu", "--precision", "bf16"], "--precision: .bf16. needs --target cuda"),
+            (["--target", "cpu", "--precision", "fp16"], "--precision: .fp16. needs --target cuda; on the CPU .* own types or bf16"),
             (["--optimizer-state", "int4"], "--optimizer-state"),
             (["--inference", "--optimizer-state", "int8"], "--optimizer-state"),
             (["--optimizer", "sgd", "--optimizer-state", "int8"], "sgd without --momentum has none"),

@@ -98,6 +98,8 @@ struct CompileOptions {
 
 /// Takes a target, and what the phases are to do for it.
 void setTarget(CompileOptions &options, const TargetChoice &choice);
+/// A precision that the target has.
+void setPrecision(CompileOptions &options, Precision precision);
 
 /// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0,
 /// misuse: 2, with a message on standard error).

@@ -70,6 +70,8 @@ struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
   bool fusedAttention = false;
+  /// Of 16 bits the target takes only factors of matmuls, of any extent.
+  bool lowersProductsOnly = false;
   /// Convolutions that a library has calls for are such; else all are matmuls.
   bool callsConvolutions = false;
   /// No loss: only @eval.
@@ -119,6 +121,8 @@ struct OffloadOptions {
 struct ScheduleOptions {
   /// What the target asks for.
   ScheduleTraits target;
+  /// Factors of matmuls that are bf16 stay so, where a target computes in wider types.
+  bool lowProducts = false;
   /// Biases and GELUs in matmuls, where the target's library can do it.
   bool fuseEpilogues = true;
   /// A parameter is updated as soon as its gradient is there, instead of after the backward pass.

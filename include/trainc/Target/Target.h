@@ -39,8 +39,8 @@ enum class Precision {
 
 /// What the schedule does for a target. The defaults are those of a plain processor.
 struct ScheduleTraits {
-  /// Types that are narrower than f32 are storage only, and matmuls of f64 have no library
-  /// (`widen-types`).
+  /// Types that are narrower than f32 are storage only, but for factors of matmuls where the
+  /// precision asks for it, and matmuls of f64 have no library (`widen-types`).
   bool widensTypes = true;
   /// The library's matmuls take biases and GELUs, and store f32 from 16-bit factors
   /// (`fuse-epilogues`, `widen-products`).
@@ -100,8 +100,10 @@ struct TargetTraits {
   ScheduleTraits schedule;
   ProcessorSpeeds speeds;
   LinkSpeed link;
-  /// Whether values can be of other types than the graph's: Precision but Precision::Graph.
-  bool lowersPrecision = false;
+  /// How values can be represented besides, and what there is to know of it: getPrecisionNote.
+  llvm::ArrayRef<Precision> precisions = {};
+  /// Whether of 16 bits only factors of matmuls are taken, of any extent.
+  bool lowersProductsOnly = false;
   /// Whether there is a fused kernel for attention in 16-bit types.
   bool fusedAttention = false;
   /// Whether kernels can be made in a few ways each, for tuning to choose from.
@@ -111,6 +113,9 @@ struct TargetTraits {
   /// Whether only some of them may share a replica of what is in shards.
   bool replicas = false;
 };
+
+/// As --precision has it.
+llvm::StringRef nameOf(Precision precision);
 
 /// What kernels are made for, and with.
 struct KernelOptions {
@@ -155,6 +160,9 @@ public:
   virtual std::string parse(llvm::StringRef list, std::vector<std::string> &processors) const = 0;
   /// The value of --target that means these processors, on every machine.
   virtual std::string spell(llvm::ArrayRef<std::string> processors) const = 0;
+
+  /// What a user has to know of a precision on these processors; "": nothing.
+  virtual std::string getPrecisionNote(Precision, llvm::ArrayRef<std::string>) const { return {}; }
 
   /// Bytes of the memory of the device here; 0 without one.
   virtual int64_t getMemoryHere() const = 0;

@@ -180,7 +180,13 @@ void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
   options.target = choice.target;
   options.processors = choice.processors;
   options.graph.fusedAttention = choice.target->traits.fusedAttention;
+  options.graph.lowersProductsOnly = choice.target->traits.lowersProductsOnly;
   options.schedule.target = choice.target->traits.schedule;
+}
+
+void trainc::setPrecision(CompileOptions &options, Precision precision) {
+  options.graph.precision = precision;
+  options.schedule.lowProducts = precision == Precision::BF16;
 }
 
 std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,

@@ -189,19 +189,23 @@ ParameterGroup trainc::parseGroup(const std::string &text) {
 }
 
 Precision trainc::parsePrecision(const std::string &text, const TargetTraits &target) {
-  if (text == "fp32")
-    return Precision::Graph;
+  const Precision precision = text == "fp32"   ? Precision::Graph
+                              : text == "tf32" ? Precision::TF32
+                              : text == "bf16" ? Precision::BF16
+                              : text == "fp16" ? Precision::FP16
+                                               : Precision::PureBF16;
+  auto has = [&](const TargetTraits &traits) {
+    return llvm::is_contained(traits.precisions, precision);
+  };
   // The graph's own types are there on all targets.
-  if (!target.lowersPrecision)
-    throw CLI::ValidationError(
-        "--precision",
-        "'" + text + "' needs --target " +
-            namesOfTargets([](const TargetTraits &other) { return other.lowersPrecision; }) +
-            "; on " + target.phrase.str() + " models train in the graph's own types");
-  return text == "tf32"   ? Precision::TF32
-         : text == "bf16" ? Precision::BF16
-         : text == "fp16" ? Precision::FP16
-                          : Precision::PureBF16;
+  if (precision == Precision::Graph || has(target))
+    return precision;
+  std::string others;
+  for (Precision other : target.precisions)
+    others += " or " + nameOf(other).str();
+  throw CLI::ValidationError("--precision", "'" + text + "' needs --target " + namesOfTargets(has) +
+                                                "; on " + target.phrase.str() +
+                                                " models train in the graph's own types" + others);
 }
 
 void trainc::checkTarget(const std::string &option, const TargetTraits &target,

@@ -8,15 +8,15 @@
 using namespace trainc;
 
 /// What the messages name targets for.
-static bool lowersPrecision(const TargetTraits &target) { return target.lowersPrecision; }
+static bool lowersAll(const TargetTraits &target) { return target.precisions.size() > 1; }
 static bool hasVariants(const TargetTraits &target) { return target.kernelVariants; }
 
 TargetOptions::TargetOptions(CLI::App &app, CompileOptions &options) : OptionGroup(app, options) {
   group("Target");
   add("--target", target, "TARGET", describeTargets());
   add("--precision", precision, "TYPE",
-      "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: " +
-          namesOfTargets(lowersPrecision))
+      "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32 and bf16: " +
+          namesOfTargets(lowersAll))
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "pure-bf16"}));
   add("--cuda-path", options.toolkit, "DIR", "the CUDA toolkit (default: looked for)");
   add("--cache", options.cache, "DIR",
@@ -40,5 +40,5 @@ void TargetOptions::read() {
   if (options.variants)
     checkTarget("--tune-variants", traits, hasVariants,
                 traits.phrase.str() + "'s kernels have no variants");
-  options.graph.precision = parsePrecision(precision, traits);
+  setPrecision(options, parsePrecision(precision, traits));
 }

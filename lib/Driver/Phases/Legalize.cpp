@@ -84,6 +84,10 @@ int trainc::legalizeModel(Compilation &c) {
   c.log.info() << trainrt::shown(options.model) << ": " << c.legalized.nodes << " nodes -> "
                << c.legalized.ops << " ops; target " << options.target->name() << " "
                << llvm::join(options.processors, " ") << "\n";
+  if (std::string note =
+          options.target->getPrecisionNote(options.graph.precision, options.processors);
+      !note.empty())
+    c.log.info() << note << "\n";
   // Before adapters, whose parameters have other names.
   warnOfIdleChoice(options, c.log, c.legalized);
   if (failed(addAdapters(c)))

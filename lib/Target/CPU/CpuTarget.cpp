@@ -23,6 +23,9 @@ static constexpr ProcessorSpeed kSpeed{1e11, 2e10};
 /// reaches, sums included, where each has a core.
 static constexpr LinkSpeed kLink{2e-4, 1e9};
 
+/// Sums are in f32.
+static constexpr Precision kPrecisions[] = {Precision::BF16};
+
 static constexpr TargetTraits kTraits{
     .name = "cpu",
     .phrase = "the CPU",
@@ -31,6 +34,8 @@ static constexpr TargetTraits kTraits{
     .schedule = {},
     .speeds = {kSpeed, kSpeed, kSpeed},
     .link = kLink,
+    .precisions = kPrecisions,
+    .lowersProductsOnly = true,
     .collectives = true,
     .replicas = true,
 };
@@ -82,6 +87,20 @@ public:
   std::string spell(ArrayRef<std::string> processors) const override {
     const bool chosen = processors != ArrayRef(getDefaultProcessors());
     return name().str() + (chosen ? ":" + llvm::join(processors, ",") : "");
+  }
+
+  std::string getPrecisionNote(Precision precision,
+                               ArrayRef<std::string> processors) const override {
+    if (precision == Precision::Graph)
+      return {};
+    const bool mayHave =
+        llvm::any_of(processors, [](StringRef level) { return level.starts_with("x86-64"); });
+    const std::string text = nameOf(precision).str() + " on " + spell(processors) + ": matmuls ";
+    return mayHave
+               ? text + "take it by AVX512-BF16 where the processor that trains has it and is "
+                        "quicker with it; else they are emulated in f32, with the same bits and "
+                        "no quicker than without (trainc-run tells)"
+               : text + "are emulated in f32, no quicker than without";
   }
 
   int64_t getMemoryHere() const override {

@@ -16,6 +16,9 @@ static constexpr int kFirstArchitecture = 80;
 static constexpr StringLiteral kAllArchitectures[] = {"sm_80", "sm_86",  "sm_89",
                                                       "sm_90", "sm_100", "sm_120"};
 
+static constexpr Precision kPrecisions[] = {Precision::TF32, Precision::BF16, Precision::FP16,
+                                            Precision::PureBF16};
+
 /// Speeds are those of one GPU of the H100's kind: they only have to compare commands with each
 /// other.
 static constexpr TargetTraits kTraits{
@@ -34,7 +37,7 @@ static constexpr TargetTraits kTraits{
     // NVLink between two H200, by NCCL: 256 MB of bf16 are scattered at 455 GB/s and gathered at
     // 487, latency included; half of them goes over the link. By the model it is 472.
     .link = {5e-5, 2.6e11},
-    .lowersPrecision = true,
+    .precisions = kPrecisions,
     .fusedAttention = true,
     .kernelVariants = true,
     .collectives = true,

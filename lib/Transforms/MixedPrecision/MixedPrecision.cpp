@@ -57,7 +57,8 @@ public:
   }
 
   /// Needs `findOrigins`: an op is left in f32 where low numbers would be wrong integers.
-  void lowerOps() {
+  /// `products`: matmuls alone.
+  void lowerOps(bool products) {
     findOrigins();
     SmallVector<LowPrecisionOpInterface> ops;
     function.walk([&](LowPrecisionOpInterface op) { ops.push_back(op); });
@@ -68,6 +69,12 @@ public:
       // Already low, or of other types.
       if (llvm::none_of(op->getOpOperands(), takes))
         continue;
+      if (products && !isa<ContractionOpInterface>(*op)) {
+        remark::missed(op->getLoc(), options("NotLowered"))
+            << remark::add("{0} stays in f32", describeOp(op))
+            << remark::reason("the target computes only matmuls in {0}", typeName());
+        continue;
+      }
       // A mask, which has no gradient, may be made of anything.
       // Positions and counts above 256 are no bf16 numbers: an operand that is made of integers
       // alone stays exact. With data in it, it is rounded anyway.
@@ -172,7 +179,7 @@ struct MixedPrecisionPass : trainc::impl::MixedPrecisionPassBase<MixedPrecisionP
                         type == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type());
     if (parameters)
       pass.lowerParameters();
-    pass.lowerOps();
+    pass.lowerOps(products);
   }
 };
 } // namespace

@@ -38,12 +38,15 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
     with them gradients and optimizer state, which take a parameter's type. Parameters that are not trained
     and have rank 0 or 1 (frequencies, buffers) stay.
 
+    With `products`, for a target whose library has matmuls alone in the low type, all else stays in f32.
+
     Remarks, of category `mixed-precision`: `Lowered` for every op, `NotLowered` with the reason.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
     Option<"type", "type", "std::string", "\"bf16\"", "the low type: bf16 or f16">,
     Option<"parameters", "parameters", "bool", "false", "parameters are of the low type, too">,
+    Option<"products", "products", "bool", "false", "matmuls alone: the target computes all else in f32">,
   ];
 }
 

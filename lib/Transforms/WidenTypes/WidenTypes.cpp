@@ -54,6 +54,31 @@ void widen(Operation *op) {
       result.setType(withElementType(result.getType(), wide));
 }
 
+bool isBF16(Value value) { return getElementTypeOrSelf(value.getType()).isBF16(); }
+
+/// Whether the op only moves elements of bf16, in the order in which ops are widened.
+bool onlyMoves(Operation *op) {
+  return isa<StridedViewOpInterface>(op) && op->getNumOperands() == 1 && isBF16(op->getOperand(0));
+}
+
+/// Whether the library multiplies it as it is.
+bool isLowProduct(Operation *op) {
+  auto product = dyn_cast<ContractionOpInterface>(op);
+  return product && product.isPlain() && product.canStoreF32() && isBF16(op->getResult(0));
+}
+
+/// Factors of bf16, of which those that are wide by now are rounded; the sums are stored as they
+/// are.
+void keepProduct(ContractionOpInterface op) {
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op->getLoc());
+  for (OpOperand &factor : op->getOpOperands())
+    if (!isBF16(factor.get()))
+      factor.set(tb.cast(factor.get(), builder.getBF16Type()));
+  Value result = op->getResult(0);
+  result.setType(withElementType(result.getType(), builder.getF32Type()));
+}
+
 /// The results of the function in their own types.
 /// Rounded once, where the caller expects the type.
 void narrowResults(Operation *terminator, ArrayRef<Type> types) {
@@ -123,7 +148,11 @@ private:
       if (op.getNumRegions())
         calls.push_back(&op);
     }
-    llvm::for_each(narrow, widen);
+    for (Operation *op : narrow)
+      if (products && isLowProduct(op))
+        keepProduct(cast<ContractionOpInterface>(op));
+      else if (!products || !onlyMoves(op))
+        widen(op);
     for (Operation *op : calls)
       for (Region &region : op->getRegions())
         widenBody(region.front());

@@ -12,6 +12,9 @@ def WidenTypesPass : Pass<"widen-types", "::mlir::func::FuncOp"> {
     casts to them, and nowhere else. Matmuls of f64, which the CPU's library lacks, become sums of products
     of elements.
 
+    With `products`, matmuls of bf16 keep their factors, and store the f32 that they sum in: what makes a factor
+    rounds it. So do views of bf16, which only move elements.
+
     ```mlir
     func.func @f(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
       %0 = train.add %x, %y : tensor<4xf16>
@@ -28,6 +31,9 @@ def WidenTypesPass : Pass<"widen-types", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"products", "products", "bool", "false", "matmuls of bf16 stay matmuls of bf16">,
+  ];
 }
 
 #endif // TRAINC_TRANSFORMS_WIDENTYPES_TD

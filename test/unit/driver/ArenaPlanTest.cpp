@@ -64,8 +64,7 @@ TEST_P(ArenaPlanTest, IsNearTheBound) {
   for (const std::string &path : models()) {
     CompileOptions options;
     setTarget(options, {&target, {"sm_90"}});
-    if (target.traits.lowersPrecision)
-      options.graph.precision = Precision::BF16;
+    setPrecision(options, Precision::BF16);
     std::unique_ptr<codegen::KernelCodegen> codegen =
         target.createKernels(context, {options.processors});
     OwningOpRef<ModuleOp> module = load(path, options);

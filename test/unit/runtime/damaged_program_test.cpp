@@ -170,7 +170,7 @@ TEST(DamagedProgram, Commands) {
       ".dtype 4 is none that a matmul has");
   unread(
       Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::bf16; },
-      ".dtype: this runtime multiplies f32 matrices only on the CPU");
+      ".dtype: the CPU multiplies matrices of f32, or of bf16 into f32");
   unread(
       Product, [](fb::CommandT &product) { product.op.AsGemm()->c_dtype = fb::DType::bf16; },
       ".c_dtype: only plain matmuls of 16-bit types have another, f32");

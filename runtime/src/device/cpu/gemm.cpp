@@ -407,11 +407,11 @@ void gemmBF16(const GemmArgs &args, ThreadPool &pool, KeptB *kept) {
   gemm(args, pool, *chosenBF16Kernels(), kept);
 }
 
+bool multipliesBF16() { return chosenBF16Kernels()->pairFloats == 1; }
+
 const char *describeBF16() {
-  if (chosenBF16Kernels()->pairFloats == 1)
-    return "AVX512-BF16";
-  return hasAvx512BF16() ? "f32, which is quicker here than its AVX512-BF16"
-                         : "f32, since it has no AVX512-BF16";
+  return hasAvx512BF16() ? "which this processor is quicker at than at AVX512-BF16"
+                         : "since this processor has no AVX512-BF16";
 }
 
 /// Tiles of bf16 are those of f32.

@@ -33,8 +33,8 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept = nullptr);
 /// here than by f32 (on Intel's processors with AMX it is not).
 void gemmBF16(const GemmArgs &args, ThreadPool &pool, KeptB *kept = nullptr);
 
-/// What gemmBF16 runs on here, as a sentence's end: "AVX512-BF16", "f32, which is quicker here than
-/// its AVX512-BF16".
+/// Whether it does here; and why not: "since this processor has no AVX512-BF16".
+bool multipliesBF16();
 const char *describeBF16();
 
 /// What of this machine's kernels decides on the memory for packing; throws as gemmF32 does.

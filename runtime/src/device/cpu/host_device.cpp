@@ -7,6 +7,7 @@
 #include "plan/command_info.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <chrono>
 #include <cstring>
@@ -22,6 +23,10 @@ HostDevice::HostDevice(std::shared_ptr<const Package> package,
       kernels(std::move(kernels)), allocator(options.allocator), observer(options.observer),
       ranks(options.ranks), executor(*pool) {
   staging.resize(this->package->program().inputs.size());
+  if (const Gemm *matmul = typicalMatmul();
+      matmul && matmul->dtype == DType::BF16 && !multipliesBF16())
+    remark = std::string("matmuls of bf16 are emulated in f32, ") + describeBF16() +
+             ": they are no quicker than those of fp32";
 }
 
 Status HostDevice::allocateHost(int64_t bytes, void *&memory) {
@@ -230,9 +235,12 @@ Status HostDevice::measureMatmulSpeed(double &flopsPerSecond) {
   // same.
   if (!typicalMatmul())
     return Status(Code::Unsupported, "the package multiplies no matrices");
-  std::vector<float> a(size * size, 0.5f), b(size * size, 0.25f), c(size * size);
-  const GemmArgs args{a.data(), b.data(), c.data(), size,    size,    size,    size,    1, size, 1,
-                      size,     1,        0,        nullptr, nullptr, nullptr, nullptr, 1, 0};
+  // A quarter, or of bf16 two of them: half of the memory is not read then.
+  const bool bf16 = typicalMatmul()->dtype == DType::BF16;
+  std::vector<float> a(size * size, std::bit_cast<float>(0x3e803e80u)), b = a, c(size * size);
+  const GemmArgs args{a.data(), b.data(), c.data(), size, size, size, size,
+                      1,        size,     1,        size, 1,    0,    nullptr,
+                      nullptr,  nullptr,  nullptr,  1,    0,    bf16};
   // Another program may have the cores for a while: until nothing gets better, half a second at
   // most.
   using Clock = std::chrono::steady_clock;
@@ -241,7 +249,7 @@ Status HostDevice::measureMatmulSpeed(double &flopsPerSecond) {
   flopsPerSecond = 0;
   for (int unchanged = 0; unchanged < 5 && Seconds(Clock::now() - begin).count() < 0.5;) {
     const Clock::time_point start = Clock::now();
-    gemmF32(args, *pool);
+    (bf16 ? gemmBF16 : gemmF32)(args, *pool, nullptr);
     const double speed = 2.0 * size * size * size / Seconds(Clock::now() - start).count();
     unchanged = speed > 1.02 * flopsPerSecond ? 0 : unchanged + 1;
     flopsPerSecond = std::max(flopsPerSecond, speed);

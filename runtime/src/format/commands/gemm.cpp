@@ -17,8 +17,8 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   if (from.dtype() > fb::DType::bf16)
     return check.bad(".dtype ", int(from.dtype()), " is none that a matmul has");
   dtype = static_cast<DType>(from.dtype());
-  if (dtype != DType::F32 && !vendor)
-    return check.bad(".dtype: this runtime multiplies f32 matrices only on the CPU");
+  if (!vendor && dtype != DType::F32 && (dtype != DType::BF16 || from.c_dtype() != fb::DType::f32))
+    return check.bad(".dtype: the CPU multiplies matrices of f32, or of bf16 into f32");
   if (from.epilogue() > fb::GemmEpilogue::MAX)
     return check.bad(".epilogue ", int(from.epilogue()), " is unknown");
   epilogue = static_cast<GemmEpilogue>(from.epilogue());
