@@ -4,7 +4,7 @@
 
   bench/minilm/run.py --torch-python PYTHON [--steps 20 --rounds 3 --threads 2]
 
-6 layers, width 384, 12 heads, batch 8 x 128, fp32, AdamW with gradients clipped to 1.0. PYTHON is
+6 layers, width 384, 12 heads, batch 8 x 128, fp32 (ours in bf16, too), AdamW with gradients clipped to 1.0. PYTHON is
 an interpreter with torch, transformers and onnx. The contenders take turns for several rounds, each
 in a process of its own; the table has medians over all steps, quartiles as the spread, and the
 peak resident memory of each process. Model and data go to a cache folder.
@@ -23,6 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 import runs  # noqa: E402
 
 PEERS = {"eager": "torch eager", "compile": "torch.compile"}
+OURS = {"trainc": "fp32", "trainc bf16": "bf16"}
 
 
 def run_torch(arguments, mode):
@@ -44,7 +45,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", choices=["trainc", *PEERS], help="one contender")
+    parser.add_argument("--only", choices=[*OURS, "ours", *PEERS], help="one contender, or ours")
     parser.add_argument(
         "--cache", type=pathlib.Path, default=pathlib.Path.home() / ".cache/trainc-bench/minilm"
     )
@@ -54,18 +55,20 @@ def main():
     if not model.exists():
         command = [arguments.torch_python, HERE / "torch_step.py", "export", arguments.cache]
         subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL)
-    package = arguments.cache / "model.tpk"
-    contenders = [arguments.only] if arguments.only else ["trainc", *PEERS]
-    if "trainc" in contenders:
-        command = [ROOT / "build/bin/trainc", model, "-o", package, "--target", "cpu"]
+    package = {name: arguments.cache / f"{precision}.tpk" for name, precision in OURS.items()}
+    contenders = [*OURS] if arguments.only == "ours" else [arguments.only]
+    if not arguments.only:
+        contenders = [*OURS, *PEERS]
+    for name in (name for name in OURS if name in contenders):
+        command = [ROOT / "build/bin/trainc", model, "-o", package[name], "--target", "cpu"]
         command += ["--optimizer", "adamw", "--lr", "1e-4", "--clip-norm", "1.0"]
-        subprocess.run([str(c) for c in command], check=True)
+        subprocess.run([str(c) for c in [*command, "--precision", OURS[name]]], check=True)
     results = {name: [] for name in contenders}
     for _ in range(arguments.rounds):
         for name in contenders:
-            found = run_ours(arguments, package) if name == "trainc" else run_torch(arguments, name)
+            found = run_ours(arguments, package[name]) if name in OURS else run_torch(arguments, name)
             results[name].append(found)
-    print(f"MiniLM-shaped step, batch 8 x 128, fp32, AdamW, clip 1.0, {arguments.threads} threads")
+    print(f"MiniLM-shaped step, batch 8 x 128, fp32 unless named, AdamW, clip 1.0, {arguments.threads} threads")
     print(f"{'':15}{'median ms':>10}{'quartiles':>17}{'ratio':>7}{'peak RSS MiB':>14}{'loss 1':>10}")
     medians = {}
     for name, rounds in results.items():
@@ -78,15 +81,13 @@ def main():
             f"{PEERS.get(name, name):15}{median:10.1f}{low:9.1f} -{high:6.1f}{ratio:7.2f}{rss:14.0f}"
             f"{rounds[0]['losses'][0]:10.6f}"
         )
-    if "trainc" in results:
-        planned = results["trainc"][0]["peak_bytes"] / 2**20
-        print(f"trainc's own account of its memory (peak_bytes): {planned:.0f} MiB")
-    if len(contenders) > 1:
-        drift = max(
-            abs(a - b)
-            for a, b in zip(results["trainc"][0]["losses"], results["eager"][0]["losses"])
-        )
-        print(f"largest difference of a loss to torch eager: {drift:.1e}")
+    for name in (name for name in OURS if name in results):
+        planned = results[name][0]["peak_bytes"] / 2**20
+        print(f"{name}'s own account of its memory (peak_bytes): {planned:.0f} MiB")
+        if "eager" in results:
+            pairs = zip(results[name][0]["losses"], results["eager"][0]["losses"])
+            drift = max(abs(a - b) for a, b in pairs)
+            print(f"{name}'s largest difference of a loss to torch eager: {drift:.1e}")
 
 
 if __name__ == "__main__":

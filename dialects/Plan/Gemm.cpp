@@ -169,9 +169,16 @@ void GemmOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memo
   if (llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
     return;
   const size_t n = batch.size();
-  memory.addGemm({nullptr, nullptr, nullptr, sizes[0], sizes[1], sizes[2], a[n], a[n + 1], b[n],
-                  b[n + 1], c[n], c[n + 1], int(n), batch.data(), a.data(), b.data(), c.data(), 1,
-                  0},
+  memory.addGemm({nullptr,  nullptr,
+                  nullptr,  sizes[0],
+                  sizes[1], sizes[2],
+                  a[n],     a[n + 1],
+                  b[n],     b[n + 1],
+                  c[n],     c[n + 1],
+                  int(n),   batch.data(),
+                  a.data(), b.data(),
+                  c.data(), 1,
+                  0,        getElementType().isBF16()},
                  findConstants(*this));
 }
 

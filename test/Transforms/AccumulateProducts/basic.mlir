@@ -2,6 +2,18 @@
 // RUN: trainc-opt %s --split-input-file --accumulate-products | FileCheck %s
 // RUN: trainc-opt %s --split-input-file --accumulate-products --remarks-filter=accumulate-products --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
+// Sums that are stored in f32 are added to as they are.
+// CHECK-LABEL: func.func @stored
+// CHECK: %[[Q:[0-9]+]] = train.matmul
+// CHECK: train.matmul {{.*}} plus %[[Q]] : tensor<6x{{.*}}xbf16>, tensor<{{.*}}xbf16>, tensor<6x8xf32> -> tensor<6x8xf32>
+// REMARK: Accumulated
+func.func @stored(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %a: tensor<6x2xbf16>, %b: tensor<2x8xbf16>) -> tensor<6x8xf32> {
+  %0 = train.matmul %x, %w : tensor<6x4xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+  %1 = train.matmul %a, %b : tensor<6x2xbf16>, tensor<2x8xbf16> -> tensor<6x8xf32>
+  %2 = train.add %0, %1 : tensor<6x8xf32>
+  return %2 : tensor<6x8xf32>
+}
+
 // A chain, through the casts and reshapes of sums in f32. What sums over fewer comes first, but for the other products.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[P:[0-9]+]] = train.matmul %[[A:[a-z0-9]+]], %[[B:[a-z0-9]+]] transposed :

@@ -169,7 +169,13 @@ TEST(DamagedProgram, Commands) {
       Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::i8; },
       ".dtype 4 is none that a matmul has");
   unread(
-      Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::bf16; },
+      Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::f16; },
+      ".dtype: the CPU multiplies matrices of f32, or of bf16 into f32");
+  unread(
+      Product,
+      [](fb::CommandT &product) {
+        product.op.AsGemm()->dtype = product.op.AsGemm()->c_dtype = fb::DType::bf16;
+      },
       ".dtype: the CPU multiplies matrices of f32, or of bf16 into f32");
   unread(
       Product, [](fb::CommandT &product) { product.op.AsGemm()->c_dtype = fb::DType::bf16; },
