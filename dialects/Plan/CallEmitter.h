@@ -45,6 +45,7 @@ void attachAttentionCalls(mlir::MLIRContext *context);
 void attachCollectiveCalls(mlir::MLIRContext *context);
 void attachLoopCalls(mlir::MLIRContext *context);
 void attachConvolutionCalls(mlir::MLIRContext *context);
+void attachExternalCalls(mlir::MLIRContext *context);
 
 } // namespace trainc::plan
 

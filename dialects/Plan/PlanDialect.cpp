@@ -38,6 +38,7 @@ void PlanDialect::initialize() {
   attachCollectiveCalls(getContext());
   attachLoopCalls(getContext());
   attachConvolutionCalls(getContext());
+  attachExternalCalls(getContext());
 }
 
 LogicalResult FunctionOp::verifyRegions() {

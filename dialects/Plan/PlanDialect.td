@@ -203,6 +203,22 @@ def Plan_LoopOp : Plan_Command<"loop", ["getCommandCost"], [AttrSizedOperandSegm
   let hasVerifier = 1;
 }
 
+def Plan_ExternalOp : Plan_Command<"external", ["getCommandCost"]> {
+  let summary = "calls a function of a plug-in";
+  let description = [{
+    `types` are those of the tensors in the buffers, whole and row major, of which the first `num_inputs` are read and the
+    others written. All else is that of `train.external`.
+  }];
+  let arguments = (ins Variadic<Plan_BufferType>:$buffers, I64Attr:$num_inputs, TypeArrayAttr:$types, StrAttr:$plugin,
+                       StrAttr:$symbol, Train_DimAttr:$flops, OptionalAttr<DictionaryAttr>:$settings,
+                       OptionalAttr<Train_DimsAttr>:$launch, OptionalAttr<ArrayAttr>:$arguments);
+  let assemblyFormat = [{
+    $plugin $symbol `(` $buffers `)` `inputs` $num_inputs `:` $types `flops` $flops (`settings` $settings^)?
+    (`launch` $launch^ `arguments` $arguments)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def Plan_ReleaseOp : Plan_Op<"release"> {
   let summary = "ends a buffer's lifetime here, and not before";
   let description = [{

@@ -10,6 +10,8 @@ namespace trainc::plan {
 
 struct TableBuilder {
   flatbuffers::FlatBufferBuilder &out;
+  /// The number of a plug-in's function.
+  llvm::function_ref<uint32_t(llvm::StringRef plugin, llvm::StringRef name)> externalFunction;
 
   template <typename Table> CommandTable finish(flatbuffers::Offset<Table> table) const {
     return {uint8_t(trainrt::fb::OpTraits<Table>::enum_value), table.o};

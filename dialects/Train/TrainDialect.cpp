@@ -7,6 +7,7 @@
 #include "dialects/Train/Collectives/Shards.h"
 #include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/CustomGradient/CustomGradient.h"
+#include "dialects/Train/External/External.h"
 #include "dialects/Train/Loops/Loops.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Reorder/Reorder.h"
@@ -49,6 +50,10 @@ void TrainDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Train/TrainCustomGradient.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainExternal.cpp.inc"
       >();
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());

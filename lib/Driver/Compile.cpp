@@ -4,6 +4,7 @@
 
 #include "lib/Driver/PhaseRunner.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "lib/Driver/PluginStub.h"
 #include "lib/Driver/Replay.h"
 #include "lib/Driver/ReportMemory.h"
 #include "lib/Driver/SavedIR.h"
@@ -36,6 +37,8 @@ static std::optional<int> runPhases(Compilation &c, PhaseRunner &runner) {
   };
   if (auto end = run("import", importModel))
     return end;
+  if (!c.options.pluginStub.empty())
+    return writePluginStub(c);
   if (auto end = run("legalize", legalizeModel))
     return end;
   // Before the first pass, as pipelines depend on the model.

@@ -2,6 +2,7 @@
 // The manifest and the zip file around everything.
 
 #include "trainc/Package/Package.h"
+#include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/Collectives/Shards.h"
 #include "format/file.h"
 #include "format/hash.h"
@@ -38,7 +39,7 @@ public:
     // Paths in the package are from the one folder to the other.
     folder = realFolder(llvm::sys::path::parent_path(path));
     modelFolder = realFolder(model.folder);
-    if (failed(gatherWeights()))
+    if (failed(gatherWeights()) || failed(gatherPlugins()))
       return failure();
     std::string manifest = writeManifest();
     trainrt::ZipWriter zip;
@@ -55,6 +56,9 @@ public:
     for (const codegen::KernelObject &object : contents.kernels)
       if (failed(
               check(zip.add("kernels/" + object.name, object.bytes.data(), object.bytes.size()))))
+        return failure();
+    for (const plugin::Code *code : pluginCode)
+      if (failed(check(zip.add("plugins/" + code->name, code->bytes.data(), code->bytes.size()))))
         return failure();
     if (!embedded.empty() && failed(writeWeights(zip)))
       return failure();
@@ -167,6 +171,40 @@ private:
     }
     embeddedSize = offset;
     return success();
+  }
+
+  /// The code of the plug-ins that the program calls, which has to be there for each processor.
+  LogicalResult gatherPlugins() {
+    std::map<std::string, plan::ExternalOp> called;
+    module.walk([&](plan::ExternalOp op) { called.try_emplace(op.getPlugin().str(), op); });
+    for (auto &[name, op] : called) {
+      const plugin::Plugin *found = nullptr;
+      if (contents.plugins)
+        for (const plugin::Plugin &plugin : *contents.plugins)
+          if (plugin.name == name)
+            found = &plugin;
+      if (!found)
+        return op.emitError("the program calls the plug-in '")
+               << name << "', which no --plugin describes";
+      for (const plugin::Code &code : found->code)
+        pluginCode.push_back(&code);
+      for (StringRef target : contents.targets)
+        if (StringRef processor = processorOf(target); !processor.empty() && !op.getLaunch())
+          if (const std::string entry = (name + "." + processor + ".so").str();
+              llvm::none_of(found->code, [&](auto &code) { return code.name == entry; }))
+            return op.emitError("the plug-in '")
+                   << name << "' has no library for " << processor << ", and the package is for "
+                   << target << ": add one, or name another --target";
+    }
+    return success();
+  }
+
+  /// As files of plug-ins name it; "" where the host's is not known.
+  static StringRef processorOf(StringRef target) {
+    StringRef processor = target.split(':').second;
+    return processor.starts_with("x86-64") ? "x86-64"
+           : processor.starts_with("arm")  ? "aarch64"
+                                           : "";
   }
 
   /// In the order of gatherWeights, padded as it has planned.
@@ -423,6 +461,11 @@ private:
       targets.push_back(target);
     for (const codegen::KernelObject &object : contents.kernels)
       checksums["kernels/" + object.name] = hash(object.bytes);
+    json::Array plugins;
+    for (const plugin::Code *code : pluginCode) {
+      checksums["plugins/" + code->name] = hash(code->bytes);
+      plugins.push_back(code->name);
+    }
     // Of the bytes as they are in the zip file.
     if (!embedded.empty())
       checksums["weights.bin"] = trainrt::hex64(weightsHash());
@@ -449,6 +492,8 @@ private:
     // Keys that are false are left out.
     if (interface.lossIsMean)
       manifest["loss_is_mean"] = true;
+    if (!plugins.empty())
+      manifest["plugins"] = std::move(plugins);
     if (!contents.identity.empty())
       manifest["identity"] = contents.identity;
     if (Attribute lora = module->getAttr(kLoraAttr))
@@ -479,6 +524,7 @@ private:
   std::map<std::string, bool> usedFiles;
   std::map<std::string, EmbeddedWeight> embedded;
   int64_t embeddedSize = 0;
+  std::vector<const plugin::Code *> pluginCode;
 };
 } // namespace
 

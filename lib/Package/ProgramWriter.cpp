@@ -86,6 +86,10 @@ public:
     for (auto &[name, counts] : kernels)
       kernelTable.push_back(
           fb::CreateKernel(out, out.CreateString(name), counts.first, counts.second));
+    std::vector<Offset<fb::ExternalFunction>> externalTable;
+    for (auto &[names, index] : externals)
+      externalTable.push_back(fb::CreateExternalFunction(out, out.CreateString(names.first),
+                                                         out.CreateString(names.second)));
     std::vector<Offset<flatbuffers::String>> nodeTable;
     for (auto &[name, index] : nodes)
       nodeTable.push_back(out.CreateString(name));
@@ -94,6 +98,9 @@ public:
     auto exprVector = out.CreateVectorOfStructs(exprs);
     auto constantVector = out.CreateVector(constants);
     auto kernelVector = out.CreateVector(kernelTable);
+    auto externalVector = externals.empty()
+                              ? Offset<flatbuffers::Vector<Offset<fb::ExternalFunction>>>()
+                              : out.CreateVector(externalTable);
     auto nodeVector = out.CreateVector(nodeTable);
     auto functionVector = out.CreateVector(functions);
     auto ruleVector = out.CreateVector(rules);
@@ -102,7 +109,7 @@ public:
     out.Finish(fb::CreateProgram(out, trainrt::programMajor, 0, symbolVector, exprVector,
                                  parameters, state, inputs, hypers, outputs, constantVector,
                                  kernelVector, nodeVector, functionVector, ruleVector, sizeRules,
-                                 target),
+                                 target, externalVector),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
     return std::vector<char>(data, data + out.GetSize());
@@ -396,7 +403,11 @@ private:
     std::vector<uint32_t> sizes;
     for (DimAttr size : op.getCommandSizes())
       sizes.push_back(expression(size));
-    plan::TableBuilder builder{out};
+    auto externalFunction = [&](StringRef plugin, StringRef name) {
+      const External names(plugin.str(), name.str());
+      return uint32_t(externals.insert({names, unsigned(externals.size())}).first->second);
+    };
+    plan::TableBuilder builder{out, externalFunction};
     // The kind's own table, then the vectors; the command comes last.
     const plan::CommandTable table = op.buildTable(builder);
     auto operandVector = out.CreateVectorOfStructs(operands);
@@ -419,6 +430,9 @@ private:
   llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> nodes;
   llvm::MapVector<std::string, std::pair<unsigned, unsigned>, std::map<std::string, unsigned>>
       kernels;
+  /// Functions of plug-ins, each once.
+  using External = std::pair<std::string, std::string>;
+  llvm::MapVector<External, unsigned, std::map<External, unsigned>> externals;
   std::vector<Offset<fb::Constant>> constants;
   std::vector<Offset<fb::Function>> functions;
 };

@@ -13,7 +13,7 @@ exported = {line.split()[2].split("@")[0] for line in nm.stdout.splitlines() if 
 with open(os.path.join(runtime, "trainrt.map")) as f:
     listed = set(re.findall(r"^\s+(trainrt_\w+);", f.read(), re.M))
 declared = set()
-for header in ("trainrt.h", "checkpoint.h", "data.h", "export.h", "ranks.h", "signed_package.h", "speed.h", "views.h"):
+for header in ("trainrt.h", "checkpoint.h", "data.h", "export.h", "plugin.h", "ranks.h", "signed_package.h", "speed.h", "views.h"):
     with open(os.path.join(runtime, "include", "trainrt", header)) as f:
         declared |= set(re.findall(r"^TRAINRT_API[^;]*?\b(trainrt_\w+)\(", f.read(), re.M))
 

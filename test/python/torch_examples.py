@@ -4,6 +4,7 @@
 import contextlib
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,20 @@ class Examples(unittest.TestCase):
             data = ["--data", "x.npz", "--batch-size", "6", "--dump-gradients", "g.safetensors"]
             subprocess.run([tools / "trainc-run", "model.tpk", *data], check=True)
             torch.testing.assert_close(load_file("g.safetensors")["linear.weight"], names["model"].linear.weight.grad)
+
+    def test_plugin(self):
+        """An operator of torch.library whose plug-in is loaded is exported as it, and trains."""
+        with tempfile.TemporaryDirectory() as folder:
+            example = ROOT / "examples/plugins"
+            shutil.copy(example / "swish.json", folder)
+            header = ROOT / "runtime/include"
+            subprocess.run(
+                ["cc", "-O2", "-shared", "-fPIC", "-I", header, example / "swish.c", "-o", f"{folder}/swish.so", "-lm"], check=True
+            )
+            ran = subprocess.run([sys.executable, example / "train.py", f"{folder}/swish.json"], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            losses = list(map(float, ran.stdout.split()))
+            self.assertLess(losses[-1], 0.2 * losses[0])
 
     def test_trainer(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "trainc/Plugin/Plugin.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,10 @@ struct LegalizeOptions {
   DropoutMode dropout = DropoutMode::AsGraph;
   BatchNormMode batchNorm = BatchNormMode::AsGraph;
   std::vector<DimBound> dims;
+  /// Operators from outside, with which the model was imported, and the target whose functions are
+  /// wanted; null: there are none.
+  std::shared_ptr<const plugin::Plugins> plugins;
+  std::string target;
   /// What is not supported is told with what would carry on.
   bool explainUnsupported = false;
 };

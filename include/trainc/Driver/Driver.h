@@ -25,6 +25,10 @@ struct CompileOptions {
   std::string model;
   /// Artifacts beside a training model that is given by itself; "": none.
   std::string optimizerModel, checkpoint;
+  /// Descriptions of operators from outside.
+  std::vector<std::string> plugins;
+  /// Write what a plug-in for this operator, DOMAIN::NAME, begins with, and nothing else; "": no.
+  std::string pluginStub;
   /// "": the model's name with .tpk.
   std::string output;
   LegalizeOptions legalize;

@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "trainc/Plugin/Plugin.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
 #include <utility>
@@ -51,8 +52,10 @@ struct ImportedModel {
 /// FileLineColLoc("<model>:nodes", index in the file, 0). Loads the `onnx` dialect.
 /// A training algorithm of the model (training_info) becomes part of the graph, with results that
 /// have `onnx.updates`, unless `algorithm` is false; then a warning says that it is left out.
+/// Operators of `plugins` go before functions of the model of the same name.
 mlir::OwningOpRef<mlir::ModuleOp> importONNX(llvm::StringRef path, mlir::MLIRContext &context,
-                                             ImportedModel &out, bool algorithm = true);
+                                             ImportedModel &out, bool algorithm = true,
+                                             const plugin::Plugins &plugins = {});
 
 } // namespace trainc
 

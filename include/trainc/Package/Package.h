@@ -7,6 +7,7 @@
 #include "trainc/Codegen/Codegen.h"
 #include "trainc/Import/Import.h"
 #include "trainc/Package/Interface.h"
+#include "trainc/Plugin/Plugin.h"
 #include "llvm/Support/JSON.h"
 
 namespace trainc {
@@ -23,6 +24,8 @@ struct PackageContents {
   /// Targets ("cpu:x86-64-v4", "cuda:sm_90"), and the files with their kernels.
   std::vector<std::string> targets;
   std::vector<codegen::KernelObject> kernels;
+  /// Those that the program may call; null: none.
+  std::shared_ptr<const plugin::Plugins> plugins;
   std::vector<char> program;
   /// Text of the IR, for --embed-ir; "" for none.
   std::string ir;

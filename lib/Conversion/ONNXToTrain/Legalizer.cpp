@@ -23,6 +23,8 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, Legali
     : graph(graph), result(result), learned(learned), builder(graph) {
   this->options = &options;
   registerAll(table);
+  if (options.plugins)
+    registerPlugins(table, *options.plugins);
 }
 
 InFlightDiagnostic Legalizer::error(const Twine &message) {

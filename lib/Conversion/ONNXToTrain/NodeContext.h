@@ -246,6 +246,7 @@ void registerQuantization(HandlerTable &table);
 void registerMicrosoft(HandlerTable &table);
 void registerGradients(HandlerTable &table);
 void registerTraining(HandlerTable &table);
+void registerPlugins(HandlerTable &table, const plugin::Plugins &plugins);
 
 } // namespace trainc::legalize
 

@@ -70,6 +70,9 @@ void noteStub(InFlightDiagnostic &diag, onnx::NodeOp node) {
     note << "; where its derivative is not the one to train with, metadata trainc.gradient = "
          << (node.getOpType() + "_grad").str() << " and "
          << headOf(node, "_grad", known, gradients);
+  if (!node.getDomain().empty())
+    note << "; or a function in C does: --write-plugin-stub " << node.getDomain()
+         << "::" << node.getOpType() << " writes what it begins with";
 }
 
 } // namespace trainc::legalize

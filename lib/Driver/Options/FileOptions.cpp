@@ -14,6 +14,10 @@ FileOptions::FileOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
       "ONNX Runtime's optimizer_model.onnx for a training_model.onnx");
   add("--checkpoint", options.checkpoint, "FILE",
       "ONNX Runtime's checkpoint with the parameters of a training_model.onnx");
+  add("--plugin", options.plugins, "FILE",
+      "operators from outside: the JSON of a plug-in, which names its code (docs/plugins.md); "
+      "several times for several")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");
   app.add_flag("!--no-command-line", options.tellCommandLine,

@@ -14,8 +14,8 @@ using namespace mlir;
 using namespace trainc;
 
 /// What the import has read, and what the package will refer to.
-static std::vector<Outputs::Input> inputFiles(const ImportedModel &model,
-                                              const ArtifactFiles &files) {
+static std::vector<Outputs::Input>
+inputFiles(const ImportedModel &model, const ArtifactFiles &files, const plugin::Plugins &plugins) {
   std::vector<Outputs::Input> read = {{files.trainingModel, "the model"},
                                       {files.optimizerModel, "the optimizer's model"},
                                       {files.checkpoint, "the checkpoint"}};
@@ -29,6 +29,9 @@ static std::vector<Outputs::Input> inputFiles(const ImportedModel &model,
     add(file);
   for (const StateBytes &state : model.optimizerState)
     add(state.file);
+  for (const plugin::Plugin &plugin : plugins)
+    for (const std::string &file : plugin.files)
+      read.emplace_back(file, "a file of a plug-in");
   return read;
 }
 
@@ -51,7 +54,22 @@ static std::string findFiles(const CompileOptions &options, ArtifactFiles &files
   return {};
 }
 
+/// What is in them belongs to the package; legalization knows their operators.
+static int readPlugins(Compilation &c) {
+  auto plugins = std::make_shared<plugin::Plugins>();
+  for (const std::string &file : c.options.plugins)
+    if (std::optional<plugin::Fault> fault = plugin::readPlugin(file, *plugins)) {
+      Log::error(fault->where, fault->what);
+      return ExitInput;
+    }
+  c.options.legalize.plugins = std::move(plugins);
+  c.options.legalize.target = c.options.target->name().str();
+  return ExitSuccess;
+}
+
 int trainc::importModel(Compilation &c) {
+  if (int code = readPlugins(c))
+    return code;
   ArtifactFiles files;
   if (std::string problem = findFiles(c.options, files); !problem.empty()) {
     Log::error(c.options.model, problem);
@@ -63,7 +81,8 @@ int trainc::importModel(Compilation &c) {
     c.module = importArtifacts(files, c.context, c.model, optimizer);
   else
     c.module = importONNX(c.options.model, c.context, c.model,
-                          c.options.graph.optimizer.empty() && !c.options.legalize.inference);
+                          c.options.graph.optimizer.empty() && !c.options.legalize.inference,
+                          *c.options.legalize.plugins);
   if (!c.module)
     return ExitInput;
   onnx::GraphOp graph = *c.module->getOps<onnx::GraphOp>().begin();
@@ -76,5 +95,5 @@ int trainc::importModel(Compilation &c) {
   chooseOptimizer(c.options, optimizer);
   if (int code = runPlainPasses(c, "import"))
     return code;
-  return c.outputs.open(c.context, inputFiles(c.model, files));
+  return c.outputs.open(c.context, inputFiles(c.model, files, *c.options.legalize.plugins));
 }

@@ -37,6 +37,7 @@ static void describe(Compilation &c) {
     stream << "\n";
   }
   contents.signKey = options.signKey;
+  contents.plugins = options.legalize.plugins;
   if (options.tellCommandLine)
     contents.arguments = options.arguments;
   // The model's own algorithm has no such parameters.

@@ -7,6 +7,7 @@
 #include "GraphBuilder.h"
 #include "LostArguments.h"
 #include "PaddingIds.h"
+#include "PluginFunctions.h"
 #include "ProtoConvert.h"
 #include "WeightFiles.h"
 #include "WireFormat.h"
@@ -38,9 +39,10 @@ constexpr uint64_t maxInlineIntegerBytes = 64 * 1024;
 
 class Importer {
 public:
-  Importer(StringRef path, MLIRContext &context, ImportedModel &out, bool algorithm)
+  Importer(StringRef path, MLIRContext &context, ImportedModel &out, bool algorithm,
+           const plugin::Plugins &plugins)
       : path(path), name(llvm::sys::path::filename(path)), context(context), out(out),
-        algorithm(algorithm), files(folderOf(path)) {
+        algorithm(algorithm), plugins(plugins), files(folderOf(path)) {
     out.path = path.str();
     out.folder = folderOf(path);
   }
@@ -89,6 +91,7 @@ private:
   MLIRContext &context;
   ImportedModel &out;
   bool algorithm;
+  const plugin::Plugins &plugins;
   WeightFiles files;
   llvm::StringSet<> seenFiles;
   std::unique_ptr<llvm::MemoryBuffer> file;
@@ -572,6 +575,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   context.loadDialect<onnx::ONNXDialect>();
   if (failed(load()))
     return {};
+  if (std::string problem = addPluginFunctions(plugins, model); !problem.empty())
+    return error(problem), nullptr;
   // Each step has reported what went wrong.
   OwningOpRef<ModuleOp> module = ModuleOp::create(modelLoc());
   if (failed(buildGraph(*module)))
@@ -582,9 +587,9 @@ OwningOpRef<ModuleOp> Importer::run() {
 } // namespace
 
 OwningOpRef<ModuleOp> importONNX(StringRef path, MLIRContext &context, ImportedModel &out,
-                                 bool algorithm) {
+                                 bool algorithm, const plugin::Plugins &plugins) {
   out = ImportedModel();
-  return Importer(path, context, out, algorithm).run();
+  return Importer(path, context, out, algorithm, plugins).run();
 }
 
 } // namespace trainc

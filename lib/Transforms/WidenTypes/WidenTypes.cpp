@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 
+#include "dialects/Train/External/FixedTypes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -79,6 +80,27 @@ void keepProduct(ContractionOpInterface op) {
   result.setType(withElementType(result.getType(), builder.getF32Type()));
 }
 
+/// Narrow results as f32, for those who read them, of an op whose own types stay.
+void castResults(Operation *op) {
+  OpBuilder builder(op);
+  builder.setInsertionPointAfter(op);
+  TrainBuilder tb(builder, op->getLoc());
+  for (OpResult result : op->getResults())
+    if (isNarrow(result.getType())) {
+      Value wide = tb.cast(result, builder.getF32Type());
+      result.replaceAllUsesExcept(wide, wide.getDefiningOp());
+    }
+}
+
+/// Operands of the types that they were.
+void castOperands(Operation *op, ArrayRef<Type> types) {
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op->getLoc());
+  for (auto [operand, type] : llvm::zip_equal(op->getOpOperands(), types))
+    if (operand.get().getType() != type)
+      operand.set(tb.cast(operand.get(), getElementTypeOrSelf(type)));
+}
+
 /// The results of the function in their own types.
 /// Rounded once, where the caller expects the type.
 void narrowResults(Operation *terminator, ArrayRef<Type> types) {
@@ -134,13 +156,16 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
 private:
   void widenBlock(Block &block) {
     SmallVector<Operation *> narrow, calls;
+    SmallVector<std::pair<Operation *, SmallVector<Type>>> fixed;
     SmallVector<ContractionOpInterface> doubles;
     // Collected first: casts that are put in touch narrow types as well.
     for (Operation &op : block.without_terminator()) {
       bool touches = llvm::any_of(op.getOperandTypes(), isNarrow) ||
                      llvm::any_of(op.getResultTypes(), isNarrow);
       // A cast is where the graph asks for rounding.
-      if (touches && !isa<CastOpInterface>(op))
+      if (touches && op.hasTrait<FixedTypes>())
+        fixed.emplace_back(&op, llvm::to_vector(op.getOperandTypes()));
+      else if (touches && !isa<CastOpInterface>(op))
         narrow.push_back(&op);
       if (auto product = dyn_cast<ContractionOpInterface>(op))
         if (product.isPlain() && getElementType(product->getResult(0)).isF64())
@@ -148,11 +173,15 @@ private:
       if (op.getNumRegions())
         calls.push_back(&op);
     }
+    for (auto &[op, types] : fixed)
+      castResults(op);
     for (Operation *op : narrow)
       if (products && isLowProduct(op))
         keepProduct(cast<ContractionOpInterface>(op));
       else if (!products || !onlyMoves(op))
         widen(op);
+    for (auto &[op, types] : fixed)
+      castOperands(op, types);
     for (Operation *op : calls)
       for (Region &region : op->getRegions())
         widenBody(region.front());

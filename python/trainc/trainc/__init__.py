@@ -13,11 +13,12 @@ from trainrt import Loss, Package, Session
 
 from .compiling import compile
 from .errors import CompileError, Error, ExportError, OptionError
+from .plugins import load_plugin
 from .training import Callback, Checkpoints, CSVLog, EarlyStopping, TensorBoard, evaluate, train
 
 __all__ = [
     "CSVLog", "Callback", "Checkpoints", "CompileError", "EarlyStopping", "Error", "ExportError", "Loss", "OptionError",
-    "Package", "Session", "TensorBoard", "autograd", "compile", "evaluate", "export", "train",
+    "Package", "Session", "TensorBoard", "autograd", "compile", "evaluate", "export", "load_plugin", "train",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from . import errors
+from . import errors, plugins
 from ._programs import compiler, environment
 
 #: Options that are on by themselves and have a `--no-` form.
@@ -59,6 +59,7 @@ def command_line(options):
 
     A mapping becomes NAME=VALUE,..., a list A,B,...; None leaves an option out; `dim={"batch": 8, "seq": (1, 512)}`
     fixes sizes and bounds them; `group={"lora_B": "lr=16x"}` and `group=["lora_B: lr=16x"]` are --group; `O=0` is -O0.
+    Plug-ins that are loaded come behind these.
     """
     arguments = []
     for name, value in options.items():
@@ -71,6 +72,8 @@ def command_line(options):
             arguments.append("--no-" + flag[2:])
         elif value is True:
             arguments.append(flag)
+        elif name == "plugin":
+            arguments += [f"{flag}={path}" for path in ([value] if isinstance(value, (str, os.PathLike)) else value)]
         elif name == "group":
             arguments += [f"{flag}={text}" for text in _groups(value)]
         elif name in NAMED and isinstance(value, collections.abc.Mapping):
@@ -78,7 +81,7 @@ def command_line(options):
         else:
             # Joined: what is behind a space is no value of an option that may be without one.
             arguments.append(f"{flag}={_text(value)}")
-    return arguments
+    return arguments + [f"--plugin={path}" for path in plugins.files()]
 
 
 def run(arguments, *, cwd=None, tell=None):
@@ -124,10 +127,10 @@ def failure(code, log):
 
 
 def version():
-    """What the compiler calls itself, and the file that it is: another one compiles anew."""
+    """What the compiler calls itself, the file that it is, and the plug-ins that are loaded: others compile anew."""
     program = os.path.realpath(compiler())
     status = os.stat(program)
-    return f"{program} {status.st_size} {status.st_mtime_ns}"
+    return f"{program} {status.st_size} {status.st_mtime_ns} {plugins.identity()}".rstrip()
 
 
 def machine():

@@ -18,6 +18,7 @@ import warnings
 
 import torch
 
+from . import plugins
 from .errors import ExportError
 from .inputs import as_inputs, at_least_two, by_name, check, free_sizes, nest
 
@@ -387,6 +388,7 @@ def trace(graph, module, batch, axes, opset, repairs):
             return torch.onnx.export(
                 graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
                 input_names=list(batch), output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
+                **plugins.export_options(),
             ).model  # fmt: skip
         except ExportError:
             raise

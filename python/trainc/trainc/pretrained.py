@@ -24,6 +24,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from . import plugins
 from .decomposition import without_retracing
 from .errors import ExportError
 from .exporting import strip
@@ -209,6 +210,7 @@ def trace(wrapper, batch, opset=20):
                 input_names=list(batch),
                 output_names=list(wrapper.outputs),
                 dynamic_shapes={"tensors": tuple(axes for _, axes in batch.values())},
+                **plugins.export_options(),
             )
         except ExportError:
             raise

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 5
+#define TRAINRT_VERSION_MINOR 6
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is

@@ -6,9 +6,11 @@
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "format/json.h"
+#include "trainrt/plugin.h"
 
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <unistd.h>
@@ -273,6 +275,18 @@ extern "C" void onSignal(int signal) {
   }
 }
 
+/// A plug-in's function dies as the program's own code does, but is named.
+extern "C" void onCrash(int signal) {
+  if (const char *running = trainrt_running_plugin()) {
+    const char *const parts[] = {"trainc-run: error: ", running,
+                                 " has crashed; the fault is in its own code (a debugger shows "
+                                 "where: gdb --args trainc-run ...)\n"};
+    for (const char *part : parts) [[maybe_unused]]
+      ssize_t ignored = ::write(STDERR_FILENO, part, std::strlen(part));
+  }
+  std::signal(signal, SIG_DFL); // comes again, and ends the process
+}
+
 /// A read of a mapped file that has no such bytes any more.
 /// Ends the process without destructors: they could touch the same memory again. `write` and
 /// `_exit` are what a handler may call.
@@ -284,7 +298,7 @@ extern "C" void onBusError(int signal, siginfo_t *info, void *) {
     [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
     ::_exit(exitInput);
   }
-  std::signal(signal, SIG_DFL); // comes again, and ends the process
+  onCrash(signal);
 }
 
 } // namespace
@@ -295,6 +309,8 @@ void catchSignals() {
   bus.sa_sigaction = onBusError;
   bus.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &bus, nullptr);
+  for (int signal : {SIGSEGV, SIGFPE, SIGILL})
+    std::signal(signal, onCrash);
   // What is ignored stays so: nohup, and a shell's background jobs.
   for (int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, onSignal) == SIG_IGN)

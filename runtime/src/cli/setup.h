@@ -67,7 +67,7 @@ void reportWarnings(trainrt_session *session, Reporter &reporter);
 
 /// From now on SIGINT, SIGTERM and SIGHUP only set a flag; a second one ends the process as usual.
 /// A closed pipe and a file that becomes too large are errors of the write, not signals; a mapped
-/// file that becomes shorter is one of input.
+/// file that becomes shorter is one of input. A crash names the plug-in that it is in.
 void catchSignals();
 /// The name of the signal that came, or nullptr.
 const char *interruption();

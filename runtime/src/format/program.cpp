@@ -194,4 +194,13 @@ ShardRange gradientShard(const TensorDecl &parameter, const RunPlace &place) {
   return cut(elements * size, parameter.gradientUnit * size, place);
 }
 
+std::vector<bool> launchedExternals(const Program &program) {
+  std::vector<bool> launched(program.externals.size());
+  for (const Function &function : program.functions)
+    for (const Command &command : function.commands)
+      if (const auto *external = std::get_if<External>(&command.op); external && external->launched)
+        launched[external->function] = true;
+  return launched;
+}
+
 } // namespace trainrt

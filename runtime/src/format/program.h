@@ -165,6 +165,11 @@ struct KernelDecl {
   uint32_t args = 0, dims = 0;
 };
 
+/// A function of a plug-in.
+struct ExternalFunction {
+  std::string plugin, name;
+};
+
 struct ValueRule {
   uint32_t input = 0;
   int64_t min = 0;
@@ -188,6 +193,7 @@ struct Program {
   std::vector<TensorDecl> parameters, state, inputs, hypers, outputs;
   std::vector<Constant> constants;
   std::vector<KernelDecl> kernels;
+  std::vector<ExternalFunction> externals;
   std::vector<std::string> nodes;
   std::vector<Function> functions;
   std::vector<ValueRule> valueRules;
@@ -211,6 +217,9 @@ struct Program {
 DType gradientType(const TensorDecl &parameter);
 /// The part of the accumulator that a rank has.
 ShardRange gradientShard(const TensorDecl &parameter, const RunPlace &place);
+
+/// Which functions of plug-ins are kernels for a GPU.
+std::vector<bool> launchedExternals(const Program &program);
 
 /// Parses and verifies program.fb. Errors are BadPackage and name the table, index and field.
 Status readProgram(const unsigned char *data, uint64_t size, Program &program);

@@ -40,6 +40,9 @@ public:
     if (source.kernels())
       for (const fb::Kernel *kernel : *source.kernels())
         program.kernels.push_back({kernel->name()->str(), kernel->args(), kernel->dims()});
+    if (source.externals())
+      for (const fb::ExternalFunction *function : *source.externals())
+        program.externals.push_back({function->plugin()->str(), function->name()->str()});
     TRAINRT_TRY(readRules());
     TRAINRT_TRY(checkCountUses());
     if (source.functions())

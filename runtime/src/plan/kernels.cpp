@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// memfd_create + dlopen("/proc/self/fd/N"). The descriptor stays open as long as the library:
-// dlopen knows libraries by name, and a reused number would return the older library.
+// Which levels this machine runs, and the kernels by their names.
 
 #include "plan/kernels.h"
 
-#include <cerrno>
-#include <cstring>
-#include <dlfcn.h>
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace trainrt {
 
@@ -62,45 +56,17 @@ std::string describeCpu() {
 Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<std::string> &names,
                            std::unique_ptr<KernelLibrary> &library) {
   std::unique_ptr<KernelLibrary> result(new KernelLibrary());
-  result->descriptor = memfd_create("trainrt-kernels", MFD_CLOEXEC);
-  if (result->descriptor < 0)
-    return fail(Code::IoError, "memfd_create: ", std::strerror(errno));
-  auto *bytes = static_cast<const char *>(data);
-  // In a loop: a write may be shorter than asked for.
-  while (size) {
-    ssize_t done = ::write(result->descriptor, bytes, size);
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done <= 0)
-      return fail(Code::OutOfMemory, "cannot copy the kernels into memory: ", std::strerror(errno));
-    bytes += done;
-    size -= static_cast<uint64_t>(done);
-  }
-  // dlopen has no function for memory; the name is that of the open file.
-  std::string path = "/proc/self/fd/" + std::to_string(result->descriptor);
-  result->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!result->handle) {
-    const char *reason = dlerror();
-    return fail(Code::BadPackage, "cannot be loaded: ", shown(reason ? reason : "unknown reason"));
-  }
+  TRAINRT_TRY(result->object.load(data, size));
   // All kernels of the program, so that a missing one is told when the package is opened, not in a
   // step.
   for (const std::string &name : names) {
-    void *symbol = dlsym(result->handle, name.c_str());
+    void *symbol = result->object.symbol(name);
     if (!symbol)
       return fail(Code::BadPackage, "has no kernel '", name, "'");
     result->functions.push_back(reinterpret_cast<KernelFunction>(symbol));
   }
   library = std::move(result);
   return {};
-}
-
-/// The library before its file.
-KernelLibrary::~KernelLibrary() {
-  if (handle)
-    dlclose(handle);
-  if (descriptor >= 0)
-    ::close(descriptor);
 }
 
 } // namespace trainrt

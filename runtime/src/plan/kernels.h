@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// CPU kernels: a shared object out of the package, loaded without ever being a file.
+// CPU kernels: a shared object out of the package.
 #ifndef TRAINRT_PLAN_KERNELS_H
 #define TRAINRT_PLAN_KERNELS_H
 
-#include "format/status.h"
+#include "plan/shared_object.h"
 
 #include <cstdint>
 #include <memory>
@@ -34,16 +34,11 @@ public:
   /// entry's name.
   static Status load(const void *data, uint64_t size, const std::vector<std::string> &names,
                      std::unique_ptr<KernelLibrary> &library);
-  ~KernelLibrary();
-  KernelLibrary(const KernelLibrary &) = delete;
-  KernelLibrary &operator=(const KernelLibrary &) = delete;
-
   KernelFunction kernel(uint32_t index) const { return functions[index]; }
 
 private:
   KernelLibrary() = default;
-  int descriptor = -1;
-  void *handle = nullptr;
+  SharedObject object;
   std::vector<KernelFunction> functions;
 };
 

@@ -90,6 +90,7 @@ Status Package::openEntries() {
         readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size}, choices)
             .as(Code::BadPackage)
             .within(std::string("entry '") + tuningEntry + "' "));
+  TRAINRT_TRY(checkExternals());
   return chooseKernels();
 }
 
@@ -150,6 +151,19 @@ Status Package::chooseKernels() {
   return fail(Code::BadPackage, "its kernels are for ", present, "; this CPU ", describeCpu());
 }
 
+/// Which of a plug-in's kernels a GPU takes is known when there is one.
+Status Package::checkExternals() const {
+  for (const ZipEntry &entry : archive.entries())
+    if (entry.name.starts_with("plugins/"))
+      TRAINRT_TRY(requireChecksum(entry.name));
+  const std::vector<bool> launched = launchedExternals(code);
+  const ZipEntry *entry = nullptr;
+  for (size_t i = 0; i < launched.size(); ++i)
+    if (!launched[i])
+      TRAINRT_TRY(findExternal(archive, code.externals[i].plugin, entry));
+  return {};
+}
+
 /// Loaded when first needed, once for all sessions; sessions of several threads share a package.
 Status Package::kernels(std::shared_ptr<const KernelLibrary> &result) const {
   std::lock_guard lock(loading);
@@ -163,6 +177,17 @@ Status Package::kernels(std::shared_ptr<const KernelLibrary> &result) const {
     library = std::move(loaded);
   }
   result = library;
+  return {};
+}
+
+Status Package::externals(std::shared_ptr<const ExternalFunctions> &result) const {
+  std::lock_guard lock(loading);
+  if (!externalCode && !code.externals.empty()) {
+    std::unique_ptr<ExternalFunctions> loaded;
+    TRAINRT_TRY(ExternalFunctions::load(archive, code, loaded).within("package '" + name + "': "));
+    externalCode = std::move(loaded);
+  }
+  result = externalCode;
   return {};
 }
 

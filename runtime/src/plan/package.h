@@ -8,6 +8,7 @@
 #include "format/manifest.h"
 #include "format/program.h"
 #include "format/zip.h"
+#include "plan/externals.h"
 #include "plan/kernels.h"
 #include "plan/tuning.h"
 
@@ -31,6 +32,8 @@ public:
   const Program &program() const { return code; }
   /// Loads the kernels of the CPU, once; null if the program has none. BadPackage names the entry.
   Status kernels(std::shared_ptr<const KernelLibrary> &result) const;
+  /// The same of the functions of plug-ins.
+  Status externals(std::shared_ptr<const ExternalFunctions> &result) const;
   /// "cpu:x86-64-v3": what is in use; "cuda:sm_90": what it was compiled for.
   const std::string &target() const { return targetName; }
   const ZipReader &zip() const { return archive; }
@@ -78,6 +81,7 @@ private:
   /// Code is loaded only with a checksum.
   Status requireChecksum(const std::string &entry) const;
   Status chooseKernels();
+  Status checkExternals() const;
   Status crossCheck();
 
   std::string name, text, targetName;
@@ -88,7 +92,8 @@ private:
   /// Of the CPU's kernels that this machine runs best; null if there are none.
   const ZipEntry *kernelEntry = nullptr;
   mutable std::mutex loading;
-  mutable std::shared_ptr<const KernelLibrary> library; ///< under the mutex
+  mutable std::shared_ptr<const KernelLibrary> library;          ///< under the mutex
+  mutable std::shared_ptr<const ExternalFunctions> externalCode; ///< under the mutex
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
   int32_t loss = -1, weight = -1, gradNorm = -1, nonfinite = -1, batch = -1;
 };

@@ -17,14 +17,16 @@ Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &o
                   Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
   std::shared_ptr<const KernelLibrary> kernels;
   TRAINRT_TRY(package->kernels(kernels));
+  std::shared_ptr<const ExternalFunctions> externals;
+  TRAINRT_TRY(package->externals(externals));
   if (options.ranks && options.ranks->wantsVendorSums())
     return Status(Code::Unsupported,
                   "--reduce nccl is for packages of --target cuda: on CPUs there "
                   "are sums in the order of ranks only");
   if (options.ranks && options.ranks->world() > 1)
     TRAINRT_TRY(options.ranks->connect());
-  device = std::make_unique<HostDevice>(std::move(package), std::move(kernels), options,
-                                        std::move(addressOf));
+  device = std::make_unique<HostDevice>(std::move(package), std::move(kernels),
+                                        std::move(externals), options, std::move(addressOf));
   return {};
 }
 

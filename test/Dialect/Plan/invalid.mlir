@@ -275,3 +275,27 @@ plan.function @f {
   // expected-error@+1 {{expected a number for each of 1 axes, got 2}}
   plan.convolution forward %a, %a, %a sizes <1, 2, 2, 1> positions <2> taps <1> windows <1> strides <2, 2> dilations <1> pads <0> : f32
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected a type for each of 1 buffers, got 0}}
+  plan.external "p" "f"(%a) inputs 1 : [] flops <0>
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected at most 1 inputs, got 2}}
+  plan.external "p" "f"(%a) inputs 2 : [tensor<8xf32>] flops <0>
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected tensors with named sizes and types of a package's, got 'tensor<?xf32>'}}
+  plan.external "p" "f"(%a) inputs 1 : [tensor<?xf32>] flops <0>
+}

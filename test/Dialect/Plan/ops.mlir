@@ -16,6 +16,8 @@
 // CHECK: plan.loop scanned(%[[Y]]) by(%[[S:.*]]) stacked() by() kept(%[[P]]) steps <batch> reverse
 // CHECK: plan.loop end scanned(%[[Y]]) by(%[[S]]) stacked() by() kept(%[[P]]) steps <batch> reverse
 // CHECK: plan.convolution filter %[[Y]], %[[P]], %[[Y]] sizes <batch, 8, 4, 1> positions <9> taps <3> windows <5> strides <2> dilations <1> pads <1> tf32 : f32
+// CHECK: plan.external "p" "f"(%[[P]], %[[Y]]) inputs 1 : [tensor<8x4xf32>, tensor<?x4xf32, #train.dims<batch, 4>>] flops <4*batch>
+// CHECK: plan.external "p" "k"(%[[P]]) inputs 1 : [tensor<8x4xf32>] flops <0> launch <batch, 1, 1, 32, 1, 1, 0> arguments [0, #train.dim<batch>]
 // CHECK: plan.release %[[Y]]
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
@@ -37,5 +39,7 @@ plan.function @step {
   plan.loop scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
   plan.loop end scanned(%y) by(%s) stacked() by() kept(%w) steps <batch> reverse
   plan.convolution filter %y, %w, %y sizes <batch, 8, 4, 1> positions <9> taps <3> windows <5> strides <2> dilations <1> pads <1> tf32 : f32
+  plan.external "p" "f"(%w, %y) inputs 1 : [tensor<8x4xf32>, tensor<?x4xf32, #train.dims<batch, 4>>] flops <4*batch>
+  plan.external "p" "k"(%w) inputs 1 : [tensor<8x4xf32>] flops <0> launch <batch, 1, 1, 32, 1, 1, 0> arguments [0, #train.dim<batch>]
   plan.release %y
 }

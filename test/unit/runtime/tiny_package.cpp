@@ -437,6 +437,10 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
     entries += ",\n {\"name\": \"" + extra.name + "\", \"dtype\": \"" + nameOf(extra.dtype) +
                "\", \"shape\": " + shapeText(extra.shape) + extra.fields + "}";
   replaceAll(manifest, last, "}}" + entries + last.substr(2));
+  for (const auto &[name, bytes] : options.entries)
+    replaceAll(manifest, "\"checksums\": {",
+               "\"checksums\": {\"" + name + "\": \"" + hex64(fnv1a64(bytes.data(), bytes.size())) +
+                   "\", ");
   for (const auto &[name, bytes] : options.extraFiles) {
     const size_t part = std::min<size_t>(bytes.size(), 1 << 20);
     replaceAll(manifest, "\"files\": [",
@@ -455,6 +459,8 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   require(zip.add("manifest.json", manifest.data(), manifest.size()));
   require(zip.add("program.fb", program.data(), program.size()));
   require(zip.add(entryName, kernels.data(), kernels.size()));
+  for (const auto &[name, bytes] : options.entries)
+    require(zip.add(name, bytes.data(), bytes.size()));
   if (options.embedded)
     require(zip.add("weights.bin", weights.data(), weights.size()));
   require(zip.finish());

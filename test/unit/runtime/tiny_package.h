@@ -72,6 +72,7 @@ struct TinyOptions {
   /// Written beside the package and listed in it, for parameters that refer to it.
   std::vector<std::pair<std::string, std::vector<unsigned char>>> extraFiles;
   std::optional<TinyVariant> variant;
+  std::vector<std::pair<std::string, std::vector<unsigned char>>> entries; ///< more of them
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
   std::function<void(fb::ProgramT &program)> editProgram;
 };

@@ -106,8 +106,8 @@ void Executor::exchangeRest(const ExecutionPlan &plan, size_t first, Run &run, B
 }
 
 /// Runs all commands in the plan's order, on the calling thread and the pool, but for exchanges,
-/// which begin in this order. Stops after the first command with a bad index: what comes behind it
-/// would read what it has not written.
+/// which begin in this order. Stops after the first command with a bad index or an error of a
+/// plug-in: what comes behind it would read what it has not written.
 Status Executor::run(const ExecutionPlan &plan, Run &run, const Allocator &allocator,
                      Reports &reports) {
   int64_t stride = padded(plan.scratchBytes);
@@ -153,8 +153,8 @@ Status Executor::run(const ExecutionPlan &plan, Run &run, const Allocator &alloc
       TRAINRT_TRY(run.observer->ran(plan, i, secondsBetween(began, start),
                                     secondsBetween(start, Clock::now()), read));
     }
-    if (reports.badIndex || reports.failed) {
-      if (reports.badIndex)
+    if (reports.badIndex || reports.refused || reports.failed) {
+      if (!reports.failed)
         exchangeRest(plan, i + 1, run, beside ? &*beside : nullptr);
       return {};
     }

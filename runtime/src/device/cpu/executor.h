@@ -10,6 +10,7 @@
 #include "device/observer.h"
 #include "device/thread_pool.h"
 #include "plan/execution_plan.h"
+#include "plan/externals.h"
 #include "plan/kernels.h"
 
 #include <array>
@@ -37,6 +38,9 @@ public:
     CommandObserver *observer = nullptr;
     Communicator *ranks = nullptr;
     bool metBadIndex = false; ///< the others are told of it by a verdict (Collective)
+    /// Where the program calls functions of plug-ins.
+    const Program *program = nullptr;
+    const ExternalFunctions *externals = nullptr;
   };
 
   /// What kernels tell beside their results.
@@ -48,7 +52,9 @@ public:
     std::vector<NumberReport> numbers;
     /// A collective that other ranks did not come to; null if all did.
     const Command *failed = nullptr;
-    Status why;
+    /// One that a plug-in's function has returned an error for.
+    const Command *refused = nullptr;
+    Status why; ///< of either
   };
   /// Stops at the first command that meets a bad index or fails.
   Status run(const ExecutionPlan &plan, Run &run, const Allocator &allocator, Reports &reports);

@@ -17,11 +17,12 @@
 namespace trainrt {
 
 HostDevice::HostDevice(std::shared_ptr<const Package> package,
-                       std::shared_ptr<const KernelLibrary> kernels, const DeviceOptions &options,
-                       AddressOf addressOf)
+                       std::shared_ptr<const KernelLibrary> kernels,
+                       std::shared_ptr<const ExternalFunctions> externals,
+                       const DeviceOptions &options, AddressOf addressOf)
     : Device(std::move(package), options.threads, std::move(addressOf)),
-      kernels(std::move(kernels)), allocator(options.allocator), observer(options.observer),
-      ranks(options.ranks), executor(*pool) {
+      kernels(std::move(kernels)), externals(std::move(externals)), allocator(options.allocator),
+      observer(options.observer), ranks(options.ranks), executor(*pool) {
   staging.resize(this->package->program().inputs.size());
   if (const Gemm *matmul = typicalMatmul();
       matmul && matmul->dtype == DType::BF16 && !multipliesBF16())
@@ -127,6 +128,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
   Executor::Run work{kernels.get(), {}, std::move(run.stop), observer, run.alone ? nullptr : ranks};
+  work.program = &program;
+  work.externals = externals.get();
   // Addresses are made anew for each run: inputs, hyper-parameters and outputs may have moved since
   // the last one.
   for (size_t i = 0; i < function.buffers.size(); ++i) {
@@ -173,6 +176,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   }
   if (reports.failed)
     return reports.why.within(exchangeText(program, function, *reports.failed));
+  if (reports.refused)
+    return reports.why;
   if (reports.badIndex)
     return badIndex(*reports.badIndex, reports.position, reports.value);
   last.numbers = std::move(reports.numbers);

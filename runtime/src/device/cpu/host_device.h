@@ -16,7 +16,8 @@ namespace trainrt {
 class HostDevice final : public Device {
 public:
   HostDevice(std::shared_ptr<const Package> package, std::shared_ptr<const KernelLibrary> kernels,
-             const DeviceOptions &options, AddressOf addressOf);
+             std::shared_ptr<const ExternalFunctions> externals, const DeviceOptions &options,
+             AddressOf addressOf);
 
   bool runsAhead() const override { return false; }
   bool isHost() const override { return true; }
@@ -43,6 +44,7 @@ private:
   Status stageInput(uint32_t input, const ArrayView &array, const void *&data);
 
   const std::shared_ptr<const KernelLibrary> kernels;
+  const std::shared_ptr<const ExternalFunctions> externals;
   const Allocator allocator;
   CommandObserver *const observer;
   Communicator *const ranks;

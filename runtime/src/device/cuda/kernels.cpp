@@ -13,9 +13,6 @@ namespace trainrt::cuda {
 
 namespace {
 
-constexpr std::string_view cubinPrefix = "kernels/cuda-sm_";
-constexpr const char *ptxName = "kernels/cuda.ptx";
-
 struct Architecture {
   int number = 0; ///< 90
   bool exact = false;
@@ -50,13 +47,12 @@ Architecture targetOf(std::string_view ptx) {
 
 } // namespace
 
-/// All kernels of the program, in its order, or an error. Nothing is loaded later.
-Status Kernels::load(const Context &context, const Package &package,
-                     std::unique_ptr<Kernels> &kernels) {
-  std::unique_ptr<Kernels> result(new Kernels(context));
-  const Program &program = package.program();
-  // The best that runs here, then all cubins of it.
+/// The best that runs here of the entries that begin with a prefix, all cubins of it; else PTX.
+/// `architecture` is what was loaded; 0 where nothing was.
+Status Kernels::loadModules(const Package &package, const std::string &cubinPrefix,
+                            const std::string &ptxName, int &architecture) {
   Architecture best;
+  architecture = 0;
   for (const ZipEntry &entry : package.zip().entries()) {
     if (!entry.name.starts_with(cubinPrefix))
       continue;
@@ -65,61 +61,105 @@ Status Kernels::load(const Context &context, const Package &package,
     if (runsOn(found, context) && (found.number > best.number || found.exact))
       best = found;
   }
-  bool any = false;
   for (const ZipEntry &entry : package.zip().entries())
     if (best.number && entry.name.starts_with(cubinPrefix)) {
       Architecture found = parseArchitecture(entry.name.substr(cubinPrefix.size()));
       if (found.number != best.number || found.exact != best.exact)
         continue;
-      TRAINRT_TRY(result->loadModule(package, entry));
-      any = true;
+      TRAINRT_TRY(loadModule(package, entry));
+      architecture = best.number;
     }
   // PTX only where no cubin runs: it is compiled while loading.
-  if (const ZipEntry *ptx = package.zip().find(ptxName); !any && ptx) {
+  if (const ZipEntry *ptx = package.zip().find(ptxName); !architecture && ptx) {
     std::string_view text(reinterpret_cast<const char *>(package.zip().data(*ptx)), ptx->size);
     Architecture target = targetOf(text);
     if (target.number && !target.exact && target.number <= context.capability()) {
-      TRAINRT_TRY(result->loadModule(package, *ptx));
-      any = true;
+      TRAINRT_TRY(loadModule(package, *ptx));
+      architecture = target.number;
     }
   }
+  return {};
+}
+
+/// Among the modules from `firstModule` on; without a handle where none has it.
+Status Kernels::find(const std::string &name, size_t firstModule, Function &function) {
+  const Driver &driver = context.driver();
+  // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
+  // an error that debugging tools report.
+  const std::string section = std::string(".text.") + name + '\0';
+  // Twice: by the section that names it, then by asking every module.
+  for (bool bySection : {true, false})
+    for (size_t i = firstModule; i < modules.size(); ++i)
+      if (!function.handle && (!bySection || modules[i].image.find(section) != std::string::npos))
+        driver.cuModuleGetFunction(&function.handle, modules[i].handle, name.c_str());
+  if (!function.handle)
+    return {};
+  // The query also makes the driver load a function that it would load when it is first launched,
+  // which must not be while a graph is captured.
+  return driver.check(driver.cuFuncGetAttribute(&function.maxThreads,
+                                                CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                                function.handle),
+                      ("cannot load kernel '" + name + "'").c_str());
+}
+
+/// All kernels of the program, in its order, or an error. Nothing is loaded later.
+Status Kernels::load(const Context &context, const Package &package,
+                     std::unique_ptr<Kernels> &kernels) {
+  std::unique_ptr<Kernels> result(new Kernels(context));
+  const Program &program = package.program();
+  int architecture = 0;
+  TRAINRT_TRY(result->loadModules(package, "kernels/cuda-sm_", "kernels/cuda.ptx", architecture));
   // A program without kernels needs none.
-  if (!any && !program.kernels.empty())
+  if (!architecture && !program.kernels.empty())
     return fail(Code::BadPackage, "package '", package.path(), "' was compiled for ",
                 package.target(), ", which ", context.name(), " of architecture sm_",
                 context.capability(), " does not run; compile it with --target cuda:sm_",
                 context.capability());
-
-  const Driver &driver = context.driver();
   // In the program's order: the number of a kernel there is its place in `functions`.
   for (const KernelDecl &kernel : program.kernels) {
     Function function;
-    // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
-    // an error that debugging tools report.
-    const std::string section = std::string(".text.") + kernel.name + '\0';
-    // Twice: by the section that names it, then by asking every module.
-    for (bool bySection : {true, false})
-      for (const Module &module : result->modules)
-        if (!function.handle && (!bySection || module.image.find(section) != std::string::npos))
-          driver.cuModuleGetFunction(&function.handle, module.handle, kernel.name.c_str());
+    TRAINRT_TRY(result->find(kernel.name, 0, function));
     if (!function.handle)
       return fail(Code::BadPackage, "package '", package.path(), "': its kernels for sm_",
-                  best.number, " lack '", kernel.name, "'");
-    // The query also makes the driver load a function that it would load when it is first launched,
-    // which must not be while a graph is captured.
-    TRAINRT_TRY(driver.check(driver.cuFuncGetAttribute(&function.maxThreads,
-                                                       CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                                                       function.handle),
-                             ("cannot load kernel '" + kernel.name + "'").c_str()));
+                  architecture, " lack '", kernel.name, "'");
     result->functions.push_back(function);
   }
+  TRAINRT_TRY(result->loadExternals(package));
   // Only the search has read them.
   for (Module &module : result->modules)
     module.image = {};
-  // What kernels may use without being asked about.
-  result->sharedLimits.assign(result->functions.size(), 48 << 10);
   TRAINRT_TRY(result->readChoices(package));
   kernels = std::move(result);
+  return {};
+}
+
+/// Plug-ins have modules of their own, whose kernels may be called as others'.
+Status Kernels::loadExternals(const Package &package) {
+  const std::vector<ExternalFunction> &all = package.program().externals;
+  const std::vector<bool> launched = launchedExternals(package.program());
+  TRAINRT_TRY(package.externals(calls));
+  externals.resize(all.size());
+  std::map<std::string, std::pair<size_t, int>> loaded;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!launched[i])
+      continue;
+    const std::string &plugin = all[i].plugin;
+    auto [at, isNew] = loaded.try_emplace(plugin, modules.size(), 0);
+    auto &[firstModule, architecture] = at->second;
+    if (isNew)
+      TRAINRT_TRY(loadModules(package, "plugins/" + plugin + ".sm_", "plugins/" + plugin + ".ptx",
+                              architecture));
+    if (!architecture)
+      return fail(Code::BadPackage, "package '", package.path(), "': the plug-in '", plugin,
+                  "' has no code that ", context.name(), " of architecture sm_",
+                  context.capability(),
+                  " runs; compile with a plug-in that has PTX or a cubin "
+                  "for it");
+    TRAINRT_TRY(find(all[i].name, firstModule, externals[i]));
+    if (!externals[i].handle)
+      return fail(Code::BadPackage, "package '", package.path(), "': the plug-in '", plugin,
+                  "' has no kernel '", all[i].name, "' (of C++ it is extern \"C\")");
+  }
   return {};
 }
 
@@ -177,16 +217,15 @@ Kernels::~Kernels() {
 }
 
 /// Before a launch with so much; only beyond the usual limit has the driver to be asked.
-Status Kernels::allowShared(uint32_t index, int64_t bytes) {
-  assert(index < sharedLimits.size() && "a kernel of the package");
-  if (bytes <= sharedLimits[index])
+Status Kernels::allowShared(Function &function, int64_t bytes) {
+  if (bytes <= function.sharedLimit)
     return {};
   TRAINRT_TRY(context.driver().check(
       context.driver().cuFuncSetAttribute(
-          functions[index].handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(bytes)),
+          function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(bytes)),
       "a kernel's shared memory is more than the GPU has"));
   // Raised only: launches of other sizes may be under way.
-  sharedLimits[index] = bytes;
+  function.sharedLimit = bytes;
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "format/commands/collective.h"
 #include "format/commands/convolution.h"
 #include "format/commands/copy.h"
+#include "format/commands/external.h"
 #include "format/commands/gemm.h"
 #include "format/commands/launch.h"
 #include "format/commands/loop.h"
@@ -18,7 +19,8 @@
 namespace trainrt {
 
 /// In the order of the union `Op` of program.fbs (checked where it is read).
-using CommandOp = std::variant<Launch, Gemm, Attention, Copy, Collective, Loop, Convolution>;
+using CommandOp =
+    std::variant<Launch, Gemm, Attention, Copy, Collective, Loop, Convolution, External>;
 
 /// The typed view of a step of each kind.
 inline LaunchView viewOf(const StepView &step, const Launch &op) { return {step, op}; }
@@ -28,6 +30,7 @@ inline CopyView viewOf(const StepView &step, const Copy &op) { return {step, op}
 inline CollectiveView viewOf(const StepView &step, const Collective &op) { return {step, op}; }
 inline LoopView viewOf(const StepView &step, const Loop &op) { return {step, op}; }
 inline ConvolutionView viewOf(const StepView &step, const Convolution &op) { return {step, op}; }
+inline ExternalView viewOf(const StepView &step, const External &op) { return {step, op}; }
 
 struct Command {
   CommandOp op;

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operators from outside that this process has loaded: the compiler gets them, and PyTorch's exporter writes them."""
+
+import hashlib
+import json
+import os
+import pathlib
+
+from .errors import Error
+
+#: {path of the JSON: a hash of it and of the files that it names}
+_loaded = {}
+#: {operator: (names of inputs, [(name, kind) of attributes], names of outputs)}
+_operators = {}
+_KINDS = {"int": int, "float": float, "string": str, "ints": list[int], "floats": list[float]}
+
+
+def load_plugin(path):
+    """Gives every later compilation of this process the operators of a plug-in (docs/plugins.md).
+
+    path: of its JSON. An operator of `torch.library` of the same name, "domain::name", is exported as it, where its
+    arguments come in the order of the inputs and then the attributes. Returns the names of the operators. What is wrong
+    with the plug-in the compiler says, as a CompileError, when a model is compiled.
+    """
+    path = pathlib.Path(path).resolve()
+    try:
+        text = path.read_bytes()
+        description = json.loads(text)
+        operators = {entry["name"]: _signature(entry) for entry in description["operators"]}
+        digest = hashlib.sha256(text)
+        library, cuda = description.get("library", []), description.get("cuda", [])
+        for file in [library] if isinstance(library, str) else library:
+            digest.update((path.parent / file).read_bytes())
+        for file in cuda:
+            digest.update((path.parent / file).read_bytes())
+    except OSError as error:
+        raise Error(f"the plug-in '{path}' cannot be read: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Error(f"'{path}' describes no plug-in: {error!r}; `trainc --plugin` says what it is to be") from None
+    _loaded[str(path)] = digest.hexdigest()
+    _operators.update(operators)
+    return sorted(operators)
+
+
+def _signature(entry):
+    def names(key):
+        return [text.partition(":")[0].strip() for text in entry.get(key, [])]
+
+    kinds = [text.partition(":")[2].partition("=")[0].strip() for text in entry.get("attributes", [])]
+    return names("inputs"), [(name, _KINDS[kind]) for name, kind in zip(names("attributes"), kinds)], names("outputs")
+
+
+def files():
+    """Of the descriptions, in the order in which they were loaded."""
+    return list(_loaded)
+
+
+def identity():
+    """Tells apart what is compiled with one set of plug-ins and with another; "" without any."""
+    return " ".join(f"{os.path.basename(path)} {digest}" for path, digest in _loaded.items())
+
+
+def _translation(name):
+    """What the exporter calls in place of an operator: it writes one node."""
+    import inspect
+
+    import onnx
+    import onnxscript
+
+    inputs, attributes, outputs = _operators[name]
+    domain, _, operator = name.partition("::")
+    schema, parameter = onnx.defs.OpSchema, inspect.Parameter
+    every = [f"tensor({kind})" for kind in (
+        "float", "double", "float16", "bfloat16", "int8", "int16", "int32", "int64", "bool",
+    )]  # fmt: skip
+    stored = {
+        int: schema.AttrType.INT, float: schema.AttrType.FLOAT, str: schema.AttrType.STRING,
+        list[int]: schema.AttrType.INTS, list[float]: schema.AttrType.FLOATS,
+    }  # fmt: skip
+    node = onnxscript.values.Op(onnxscript.values.Opset(domain, 1), operator, schema(
+        operator, domain, 1,
+        inputs=[schema.FormalParameter(input, f"I{i}") for i, input in enumerate(inputs)],
+        outputs=[schema.FormalParameter(output, f"O{i}") for i, output in enumerate(outputs)],
+        type_constraints=[(f"I{i}", every, "") for i in range(len(inputs))] + [(f"O{i}", every, "") for i in range(len(outputs))],
+        attributes=[schema.Attribute(attribute, stored[kind], required=False) for attribute, kind in attributes],
+    ))  # fmt: skip
+
+    def translate(*args, **kwargs):
+        given = translate.__signature__.bind(*args, **kwargs).arguments
+        set_attributes = {attribute: given[attribute] for attribute, _ in attributes if given.get(attribute) is not None}
+        return node(*(given[input] for input in inputs), **set_attributes)
+
+    translate.__signature__ = inspect.Signature(
+        [parameter(input, parameter.POSITIONAL_OR_KEYWORD) for input in inputs]
+        + [parameter(attribute, parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=None) for attribute, kind in attributes]
+    )
+    translate.__annotations__ = dict(attributes)
+    translate.__name__ = operator
+    return translate
+
+
+def export_options():
+    """For torch.onnx.export: how operators of torch.library that plug-ins have are written."""
+    import torch
+
+    table = {}
+    for name in _operators:
+        domain, _, operator = name.partition("::")
+        packet = getattr(getattr(torch.ops, domain), operator, None)
+        for overload in packet.overloads() if packet is not None else ():
+            table[getattr(packet, overload)] = _translation(name)
+    return {"custom_translation_table": table} if table else {}
