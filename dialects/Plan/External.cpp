@@ -31,7 +31,8 @@ LogicalResult ExternalOp::verify() {
            << getBuffers().size() << " inputs, got " << getNumInputs();
   for (Type type : getTypes().getAsValueRange<TypeAttr>())
     if (!train::hasNamedDims(type) || !getDType(getElementTypeOrSelf(type)))
-      return emitOpError("expected tensors with named sizes and types of a package's, got ") << type;
+      return emitOpError("expected tensors with named sizes and types of a package's, got ")
+             << type;
   const std::string fault = train::faultOfExternalCall(getSettingsAttr(), getLaunchAttr(),
                                                        getArgumentsAttr(), getBuffers().size());
   return fault.empty() ? success() : emitOpError("expected ") << fault;

@@ -47,7 +47,7 @@ std::string readSharedLibrary(StringRef bytes, SharedLibrary &library) {
   else if (machine == ELF::EM_AARCH64)
     library.processor = "aarch64";
   else
-    return "it is for a processor that packages have no code for; they are for x86-64 and aarch64";
+    return "it is for a processor without packages; they are for x86-64 and aarch64";
   for (const ELFSymbolRef symbol : file->getDynamicSymbolIterators()) {
     Expected<StringRef> name = symbol.getName();
     Expected<uint32_t> flags = symbol.getFlags();

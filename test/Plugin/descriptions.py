@@ -93,7 +93,7 @@ CASES = [
     ('"good.ptx"', '"none.ptx"', "none.ptx", "No such file or directory"),
     ('"good.so"', '"good.c"', "good.c", "it is no shared object of ELF (cc -shared -fPIC)"),
     ('"good.so"', '"program"', "program", "it is no shared object of ELF for 64 bits (cc -shared -fPIC)"),
-    ('"good.so"', '"other.so"', "other.so", "it is for a processor that packages have no code for; they are for x86-64 and aarch64"),
+    ('"good.so"', '"other.so"', "other.so", "it is for a processor without packages; they are for x86-64 and aarch64"),
     ('"good.so"', '"old.so"', "old.so", "it is of version 7 of trainrt/plugin.h, and this compiler is of version 1; build it with this header"),
     ('"good.so"', '"plain.so"', "plain.so", "it does not say which version of trainrt/plugin.h it is of; one of its files says TRAINRT_PLUGIN"),
     ('"cpu": "grad"', '"cpu": "hidden"', "good.so", "it has no function 'hidden', which bad.json:18 names; it is TRAINRT_PLUGIN_EXPORT (of C++ without a namespace)"),

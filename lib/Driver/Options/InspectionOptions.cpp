@@ -43,9 +43,9 @@ InspectionOptions::InspectionOptions(CLI::App &app, CompileOptions &options)
   app.add_flag("--explain-unsupported", options.legalize.explainUnsupported,
                "with each operator that is not supported the head of an ONNX function, and of its "
                "gradient, that would take its place");
-  add("--write-plugin-stub", options.pluginStub, "DOMAIN::NAME",
-      "write the JSON and the C file that a plug-in for this operator of the model begins with, in "
-      "the folder of -o, and stop (docs/plugins.md)");
+  add("--write-plugin-stub", options.pluginStub, "NAME",
+      "write the JSON and the C file that a plug-in for this operator of the model, DOMAIN::NAME, "
+      "begins with, in the folder of -o, and stop (docs/plugins.md)");
   add("--remarks", options.remarks, "FILE", "every decision of the passes, a JSON object a line");
   add("--save-ir", options.saveIR, "DIR", "the IR after each phase");
   add("--save-kernels", options.saveKernels, "DIR",

@@ -29,7 +29,7 @@ _ROOTS = tuple(filter(None, {sysconfig.get_path(name) for name in ("stdlib", "pu
 
 
 #: Options that end before there is a package.
-_PARTIAL = ("help", "version", "stop_after", "print_pipeline", "replay")
+_PARTIAL = ("help", "version", "stop_after", "print_pipeline", "write_plugin_stub", "replay")
 #: Options that write files or tell something: what was compiled before would not.
 _TOLD = ("report", "explain", "remarks", "save_ir", "save_kernels", "timing", "log_level")
 
