@@ -72,6 +72,7 @@ LogicalResult LaunchOp::verify() {
     return emitOpError("expected no variants of a group");
   return success();
 }
+
 SmallVector<CommandSlot> LaunchOp::getSlots() {
   return llvm::map_to_vector(getBuffersMutable(),
                              [](OpOperand &buffer) { return CommandSlot{&buffer}; });
@@ -99,8 +100,17 @@ CommandKernels LaunchOp::getKernels() {
 }
 
 CommandTable LaunchOp::buildTable(TableBuilder &builder) {
+  static_assert(unsigned(fb::KernelForm::product) == unsigned(KernelForm::product) &&
+                unsigned(fb::KernelForm::MAX) == getMaxEnumValForKernelForm());
   return builder.finish(
-      fb::CreateLaunch(builder.out, getGroup() ? getGroup()->getDims().size() : 0));
+      fb::CreateLaunch(builder.out, getGroup() ? getGroup()->getDims().size() : 0,
+                       getForm() ? fb::KernelForm(*getForm()) : fb::KernelForm::unknown));
+}
+
+SmallVector<DimAttr> LaunchOp::getCosts() {
+  if (!getMoved())
+    return {};
+  return {*getMoved(), *getFlops()};
 }
 
 DimAttr LaunchOp::getThreadScratch() { return getScratch(); }

@@ -65,21 +65,28 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
   let hasVerifier = 1;
 }
 
-def Plan_LaunchOp : Plan_Command<"launch", ["getKernels", "getThreadScratch"]> {
+def Plan_KernelFormAttr : EnumAttr<Plan_Dialect, Plan_KernelForm, "kernel_form"> {
+  let assemblyFormat = "$value";
+}
+
+def Plan_LaunchOp : Plan_Command<"launch", ["getKernels", "getThreadScratch", "getCosts"]> {
   let summary = "runs a kernel over `work` items";
   let description = [{
     With `group`, the work of each member, it is several launches of a kernel at once: `buffers` and `dims`
     are those of the members behind each other, `work` is their sum. `variants` are kernels that may be
-    launched instead, each with its work and grain.
+    launched instead, each with its work and grain. For reports: the kernel's `form`, the bytes that the launch
+    `moves` at least and its `flops` (of matmuls alone); absent where nothing is known of the kernel.
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Plan_BufferType>:$buffers, I64Attr:$num_inputs,
                        Train_DimsAttr:$dims, Train_DimAttr:$work, I64Attr:$grain, Train_DimAttr:$scratch,
                        OptionalAttr<Train_DimsAttr>:$group, OptionalAttr<StrArrayAttr>:$variants,
                        OptionalAttr<Train_DimsAttr>:$variant_work,
-                       OptionalAttr<DenseI64ArrayAttr>:$variant_grain);
+                       OptionalAttr<DenseI64ArrayAttr>:$variant_grain, OptionalAttr<Plan_KernelFormAttr>:$form,
+                       OptionalAttr<Train_DimAttr>:$moved, OptionalAttr<Train_DimAttr>:$flops);
   let assemblyFormat = [{
     $kernel `(` $buffers `)` `inputs` $num_inputs `dims` $dims `work` $work `grain` $grain `scratch` $scratch
-    (`group` $group^)? (`variants` $variants^ `work` $variant_work `grain` $variant_grain)? attr-dict
+    (`group` $group^)? (`variants` $variants^ `work` $variant_work `grain` $variant_grain)?
+    (`form` $form^)? (`moves` $moved^ `flops` $flops)? attr-dict
   }];
   let hasVerifier = 1;
 }

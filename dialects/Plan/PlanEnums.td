@@ -26,4 +26,11 @@ def Plan_ConvolutionKind : I32EnumAttr<"ConvolutionKind", "which of its tensors 
   let genSpecializedAttr = 0;
 }
 
+def Plan_KernelForm : I32EnumAttr<"KernelForm", "how a kernel goes over its elements", [
+    I32EnumAttrCase<"pointwise", 1>, I32EnumAttrCase<"row", 2>, I32EnumAttrCase<"column", 3>,
+    I32EnumAttrCase<"scatter", 4>, I32EnumAttrCase<"scan", 5>, I32EnumAttrCase<"product", 6>]> {
+  let cppNamespace = "::trainc::plan";
+  let genSpecializedAttr = 0;
+}
+
 #endif // TRAINC_PLAN_ENUMS_TD

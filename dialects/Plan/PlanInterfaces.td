@@ -23,6 +23,8 @@ def PlanCommandOpInterface : OpInterface<"PlanCommandOpInterface"> {
       "::trainc::plan::CommandTable", "buildTable", (ins "::trainc::plan::TableBuilder &":$builder)>,
     InterfaceMethod<"its work; by default it computes nothing and moves what it touches",
       "::trainc::plan::CommandCost", "getCommandCost", (ins "::trainc::plan::EvaluateReal":$value), [{}], [{ return {}; }]>,
+    InterfaceMethod<"the bytes that it must move at least, and its floating-point operations, where its operands and sizes do not tell",
+      "::llvm::SmallVector<::trainc::train::DimAttr>", "getCosts", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"bytes that a GPU's library call may ask for, and that ranks stage",
       "::trainc::plan::CommandWorkspace", "getGpuWorkspace", (ins "::trainc::plan::EvaluateInteger":$value), [{}],
       [{ return {}; }]>,

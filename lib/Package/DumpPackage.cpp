@@ -251,8 +251,8 @@ private:
     return names;
   }
 
-  /// KIND {ATTRIBUTES} KERNEL or KERNEL operands (what is written in parentheses) sizes; names
-  /// stand before operands and sizes that have one.
+  /// KIND {ATTRIBUTES} KERNEL or KERNEL operands (what is written in parentheses) sizes costs;
+  /// names stand before operands and sizes that have one.
   void print(const fb::Command &command) {
     const KindNames names = namesOf(
         command.op_type(), std::make_index_sequence<std::variant_size_v<trainrt::CommandOp>>());
@@ -282,6 +282,9 @@ private:
     for (unsigned i = 0; command.sizes() && i < command.sizes()->size(); ++i)
       out << " " << (i < names.sizes.size() ? std::string(names.sizes[i]) + " " : "")
           << expression(command.sizes()->Get(i));
+    static constexpr const char *costs[] = {" moves ", " flops "};
+    for (unsigned i = 0; command.costs() && i < command.costs()->size() && i < 2; ++i)
+      out << costs[i] << expression(command.costs()->Get(i));
   }
 
   const fb::Program &program;

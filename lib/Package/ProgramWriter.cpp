@@ -403,6 +403,9 @@ private:
     std::vector<uint32_t> sizes;
     for (DimAttr size : op.getCommandSizes())
       sizes.push_back(expression(size));
+    std::vector<uint32_t> costs;
+    for (DimAttr cost : op.getCosts())
+      costs.push_back(expression(cost));
     auto externalFunction = [&](StringRef plugin, StringRef name) {
       const External names(plugin.str(), name.str());
       return uint32_t(externals.insert({names, unsigned(externals.size())}).first->second);
@@ -414,8 +417,10 @@ private:
     auto sizeVector = out.CreateVector(sizes);
     auto kernelVector = kernelIndices.empty() ? Offset<flatbuffers::Vector<uint32_t>>()
                                               : out.CreateVector(kernelIndices);
+    auto costVector =
+        costs.empty() ? Offset<flatbuffers::Vector<uint32_t>>() : out.CreateVector(costs);
     return fb::CreateCommand(out, fb::Op(table.kind), Offset<void>(table.offset), operandVector,
-                             sizeVector, kernelVector, out.CreateVector(where));
+                             sizeVector, kernelVector, out.CreateVector(where), costVector);
   }
 
   ModuleOp module;

@@ -7,6 +7,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "trainc/Codegen/Structure.h"
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ struct KernelStage {
 
 /// How a plan launches a kernel. Expressions are in the symbols of the fusion asked about.
 struct KernelInfo {
+  Template form = Template::Pointwise;
   /// Launches, in order, all with the same arguments. The CPU's kernels have one.
   llvm::SmallVector<KernelStage> stages;
   /// Values that the launches pass as `dims`, in order.

@@ -155,7 +155,8 @@ private:
       SmallVector<Value> buffers;
       SmallVector<DimAttr> dims, work;
       SmallVector<Location> locations;
-      DimAttr total = DimAttr::constant(builder.getContext(), 0);
+      const DimAttr none = DimAttr::constant(builder.getContext(), 0);
+      DimAttr total = none, moved = none, flops = none;
       for (const Unit &unit : group.units) {
         assert(unit.size() == last.size() && "a key is that of all stages");
         plan::LaunchOp member = unit[stage];
@@ -163,13 +164,17 @@ private:
         llvm::append_range(dims, member.getDims().getDims());
         work.push_back(member.getWork());
         total = total + member.getWork();
+        moved = moved + member.getMoved().value_or(none);
+        flops = flops + member.getFlops().value_or(none);
         locations.push_back(member.getLoc());
       }
       plan::LaunchOp::create(
           builder, builder.getFusedLoc(locations), builder.getStringAttr(kernel), buffers,
           last[stage].getNumInputsAttr(), DimsAttr::get(builder.getContext(), dims), total,
           last[stage].getGrainAttr(), last[stage].getScratch(),
-          DimsAttr::get(builder.getContext(), work), ArrayAttr(), DimsAttr(), DenseI64ArrayAttr());
+          DimsAttr::get(builder.getContext(), work), ArrayAttr(), DimsAttr(), DenseI64ArrayAttr(),
+          last[stage].getFormAttr(), last[stage].getMoved() ? moved : DimAttr(),
+          last[stage].getMoved() ? flops : DimAttr());
     }
     // Only when all stages have been made.
     for (Unit &unit : group.units)

@@ -7,11 +7,20 @@
 #include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/RowMoves.h"
 #include "mlir/IR/Matchers.h"
+#include "trainc/Analysis/KernelWork.h"
 #include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
+
+/// The plan's word for a template.
+static plan::KernelForm formOf(codegen::Template form) {
+  using codegen::Template;
+  static_assert(unsigned(Template::Pointwise) + 1 == unsigned(plan::KernelForm::pointwise) &&
+                unsigned(Template::Product) + 1 == unsigned(plan::KernelForm::product));
+  return plan::KernelForm(unsigned(form) + 1);
+}
 
 namespace {
 
@@ -238,6 +247,9 @@ private:
       Type bytes = getTensorType({kernel->temporaryBytes}, builder.getI8Type());
       buffers.push_back(declare(plan::Space::arena, "", bytes, fusion.getLoc()));
     }
+    // The first of the stages moves what the kernel must; the others finish what it has left.
+    KernelWork cost = getKernelWork(fusion);
+    const plan::KernelForm form = formOf(kernel->form);
     for (const codegen::KernelStage &stage : kernel->stages) {
       ArrayAttr names;
       DimsAttr work;
@@ -259,7 +271,9 @@ private:
                              builder.getI64IntegerAttr(fusion.getInputs().size()),
                              DimsAttr::get(context, kernel->dims), stage.work,
                              builder.getI64IntegerAttr(stage.grain), stage.scratchBytes, DimsAttr(),
-                             names, work, grains);
+                             names, work, grains, plan::KernelFormAttr::get(context, form),
+                             cost.bytes, cost.flops);
+      cost.bytes = cost.flops = DimAttr::constant(context, 0);
     }
     return success();
   }

@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "trainrt/command.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -353,22 +355,6 @@ typedef struct trainrt_allocator {
 /* Called on the calling thread between commands of a function, `done` of `total`. Non-zero asks to
  * cancel. */
 typedef int (*trainrt_progress)(void *user, int64_t done, int64_t total);
-
-/* Since 1.1: a command of one of the package's functions, which has run. */
-typedef struct trainrt_command {
-  size_t size;
-  const char *function; /* "step", "micro", "update", "eval", "init"; "ranks": between these */
-  size_t index;         /* within the function, as `trainc-translate --dump-package` numbers them */
-  const char *name;     /* of the kernel; "gemm bf16 64x768x768" and the like for the others */
-  const char *const *nodes; /* of the ONNX graph, that it computes */
-  size_t node_count;
-  double start_milliseconds, milliseconds; /* since the function began; its own */
-  uint64_t bytes, sent_bytes; /* that it must move at least, each once; to other ranks (1.4) */
-  double waited_milliseconds; /* of an exchange, what others waited for it (1.5) */
-} trainrt_command;
-
-/* `command` is valid during the call only. */
-typedef void (*trainrt_command_done)(void *user, const trainrt_command *command);
 
 /* Since 1.1: as what an input is read. */
 typedef enum trainrt_token_role {

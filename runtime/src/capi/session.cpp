@@ -196,6 +196,18 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         command.bytes = uint64_t(record.bytes);
         command.sent_bytes = uint64_t(record.sent);
         command.waited_milliseconds = record.waited * 1e3;
+        command.class_name = nameOf(record.kind);
+        command.flops = uint64_t(record.flops);
+        command.type = record.type;
+        std::vector<const char *> names;
+        std::vector<int64_t> numbers;
+        for (const auto &[name, number] : record.shape) {
+          names.push_back(name);
+          numbers.push_back(number);
+        }
+        command.shape_names = names.data();
+        command.shape = numbers.data();
+        command.shape_count = names.size();
         done(user, &command);
       };
     if (given.density)

@@ -518,8 +518,9 @@ void CommandLine::addRanks() {
 void CommandLine::addInspection() {
   group = "Log and machine";
   app.add_option("--profile", o.profile,
-                 "time every command of the steps: a table, a JSON object a command in this file, "
-                 "and FILE.trace.json for Chrome's trace viewer; steps are slower")
+                 "time every command of the steps: tables by command and by class, a JSON object a "
+                 "command in this file, a class in FILE.classes.json, and FILE.trace.json for "
+                 "Chrome's trace viewer; steps are slower")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--tune", o.tune,

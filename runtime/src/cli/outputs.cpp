@@ -143,7 +143,8 @@ std::vector<Named> outputsOf(const Options &options) {
     if (!path.empty())
       outputs.push_back({what, path});
   if (!options.profile.empty())
-    outputs.push_back({"--profile", options.profile + ".trace.json"});
+    for (const char *more : {".classes.json", ".trace.json"})
+      outputs.push_back({"--profile", options.profile + more});
   return outputs;
 }
 

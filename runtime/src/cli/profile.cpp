@@ -43,10 +43,20 @@ void Profile::add(const trainrt_command &command) {
     entry.nodes.assign(command.nodes, command.nodes + command.node_count);
     entry.bytes = command.bytes;
     entry.sent = command.sent_bytes;
+    entry.flops = command.flops;
+    entry.kind = command.class_name;
+    entry.type = command.type;
+    for (size_t i = 0; i < command.shape_count; ++i)
+      entry.shape.emplace_back(command.shape_names[i], command.shape[i]);
   }
   entry.milliseconds.push_back(command.milliseconds);
   entry.waited.push_back(command.waited_milliseconds);
   entry.lastStart = command.start_milliseconds;
+  // Exchanges that run beside are told late: a command's number of runs says which one it is of.
+  std::vector<double> &runs = ends[command.function];
+  runs.resize(std::max(runs.size(), entry.milliseconds.size()));
+  double &end = runs[entry.milliseconds.size() - 1];
+  end = std::max(end, command.start_milliseconds + command.milliseconds);
 }
 
 /// There is one run at least, since an entry is made with it. Of few runs the last one counts, even
@@ -93,25 +103,92 @@ std::string Profile::trace() const {
   return text + "\n]}\n";
 }
 
+/// Commands of a function do not overlap, but for exchanges, of which only counts what the others
+/// waited for.
+std::vector<Profile::Class> Profile::classes() const {
+  std::map<std::pair<std::string, std::string>, Class> sums;
+  std::map<std::string, double> totals;
+  for (const auto &[key, entry] : entries) {
+    Class &sum = sums[{key.first, entry.kind}];
+    sum.function = key.first;
+    sum.name = entry.kind;
+    ++sum.commands;
+    sum.ms += entry.own();
+    sum.bytes += double(entry.bytes);
+    sum.flops += double(entry.flops);
+    totals[key.first] += entry.own();
+  }
+  std::vector<Class> list;
+  for (const auto &[key, sum] : sums)
+    list.push_back(sum);
+  std::sort(list.begin(), list.end(), [](const Class &a, const Class &b) {
+    return std::tie(a.function, b.ms, a.name) < std::tie(b.function, a.ms, b.name);
+  });
+  for (const auto &[function, total] : totals) {
+    const auto behind = std::find_if(list.rbegin(), list.rend(), [&](const Class &one) {
+                          return one.function == function;
+                        }).base();
+    const double gaps = Entry::medianOf(ends.at(function)) - total;
+    list.insert(behind, {function, "gaps", 0, std::max(gaps, 0.0)});
+  }
+  return list;
+}
+
 /// In the order of functions and their commands, so that files of two runs can be compared line by
 /// line.
 void Profile::write(const std::string &path) const {
   std::string text;
   for (const auto &[key, entry] : entries) {
     const double ms = entry.median();
-    text += "{\"function\":" + jsonString(key.first) +
-            ",\"command\":" + std::to_string(key.second) + ",\"name\":" + jsonString(entry.name) +
-            ",\"ms\":" + fixed(ms, 6) + ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
-            ",\"bytes\":" + std::to_string(entry.bytes) +
-            ",\"sent_bytes\":" + std::to_string(entry.sent) +
-            ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
+    text +=
+        "{\"function\":" + jsonString(key.first) + ",\"command\":" + std::to_string(key.second) +
+        ",\"name\":" + jsonString(entry.name) + ",\"class\":" + jsonString(entry.kind) +
+        ",\"ms\":" + fixed(ms, 6) + ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
+        ",\"bytes\":" + std::to_string(entry.bytes) + ",\"flops\":" + std::to_string(entry.flops) +
+        ",\"sent_bytes\":" + std::to_string(entry.sent) +
+        ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
     for (size_t i = 0; i < entry.nodes.size(); ++i)
       text += (i ? "," : "") + jsonString(entry.nodes[i]);
+    if (!entry.shape.empty()) {
+      text += "],\"type\":" + jsonString(entry.type) + ",\"shape\":{";
+      for (size_t i = 0; i < entry.shape.size(); ++i)
+        text += (i ? "," : "") + jsonString(entry.shape[i].first) + ":" +
+                std::to_string(entry.shape[i].second);
+      text += "}}\n";
+      continue;
+    }
     text += entry.sent ? "],\"waited_ms\":" + fixed(entry.own(), 6) + "}\n" : "]}\n";
   }
-  for (const auto &[name, content] : {std::pair(path, text), {path + ".trace.json", trace()}})
+  std::string sums;
+  for (const Class &sum : classes())
+    sums += "{\"function\":" + jsonString(sum.function) + ",\"class\":" + jsonString(sum.name) +
+            ",\"commands\":" + std::to_string(sum.commands) + ",\"ms\":" + fixed(sum.ms, 6) +
+            ",\"bytes\":" + fixed(sum.bytes, 0) + ",\"flops\":" + fixed(sum.flops, 0) + "}\n";
+  for (const auto &[name, content] :
+       {std::pair(path, text), {path + ".classes.json", sums}, {path + ".trace.json", trace()}})
     if (Status status = writeFile(name, content); !status.ok())
       throw Failure(exitInput, status.message());
+}
+
+std::string Profile::classTable() const {
+  size_t width = 10;
+  std::map<std::string, double> totals;
+  const std::vector<Class> list = classes();
+  for (const Class &sum : list) {
+    width = std::max(width, sum.function.size() + 2);
+    totals[sum.function] += sum.ms;
+  }
+  std::string text = cell("function", width, true) + cell("class", 13, true) + cell("commands", 9) +
+                     cell("ms", 11) + cell("%", 6) + cell("MB", 11) + cell("of copy", 9) +
+                     cell("GFLOP", 11) + cell("TFLOP/s", 9) + "\n";
+  for (const Class &sum : list)
+    text += cell(sum.function, width, true) + cell(sum.name, 13, true) +
+            cell(std::to_string(sum.commands), 9) + cell(fixed(sum.ms, 4), 11) +
+            cell(fixed(100 * sum.ms / std::max(totals[sum.function], 1e-12), 1), 6) +
+            cell(fixed(sum.bytes / 1e6, 2), 11) + cell(fixed(ofCopy(sum.bytes, sum.ms), 2), 9) +
+            cell(fixed(sum.flops / 1e9, 2), 11) +
+            cell(fixed(sum.flops / 1e9 / std::max(sum.ms, 1e-12), 2), 9) + "\n";
+  return text;
 }
 
 /// Commands of one name are one line of a function: medians are added, as all of them run in one
@@ -170,6 +247,7 @@ std::string Profile::table() const {
   }
   if (sorted.size() > mostLines)
     text += "and " + std::to_string(sorted.size() - mostLines) + " more\n";
+  text += classTable();
   // What ranks do together has two bandwidths: of memory, above, and of the link.
   for (const Line *line : sorted)
     if (line->sent > 0)

@@ -26,7 +26,20 @@ struct AttentionBand {
   int64_t width(int64_t rows, int64_t columns) const {
     return std::min(before + after + rows, columns);
   }
+  /// Pairs of a row and a column that it sees, of as many columns as rows. Lengths are numbers, as
+  /// a mean of some need not be whole.
+  double pairs(double rows) const {
+    return rows * rows - triangle(rows - 1 - double(before)) - triangle(rows - 1 - double(after));
+  }
+  /// The same of a causal mask over another number of columns: the last row sees all of them.
+  static double causalPairs(double rows, double columns) {
+    return rows < columns ? rows * columns - triangle(rows - 1) : triangle(columns);
+  }
   bool operator==(const AttentionBand &) const = default;
+
+private:
+  /// What a diagonal cuts off a square: 1 + 2 + ... + side.
+  static double triangle(double side) { return side > 0 ? side * (side + 1) / 2 : 0; }
 };
 
 } // namespace trainrt

@@ -345,6 +345,7 @@ private:
         if (operand.isPresent())
           collect(operand.offset);
       std::for_each(command.sizes.begin(), command.sizes.end(), collect);
+      std::for_each(command.costs.begin(), command.costs.end(), collect);
     }
     TRAINRT_TRY(readFlops(from, to));
     TRAINRT_TRY(readPhases(from, to));
@@ -593,6 +594,12 @@ private:
       to.sizes.assign(from.sizes()->begin(), from.sizes()->end());
     for (uint32_t id : to.sizes)
       TRAINRT_TRY(expr(where + ".sizes", id));
+    if (from.costs())
+      to.costs.assign(from.costs()->begin(), from.costs()->end());
+    for (uint32_t id : to.costs)
+      TRAINRT_TRY(expr(where + ".costs", id));
+    if (!to.costs.empty() && to.costs.size() != 2)
+      return bad(where, ".costs has ", to.costs.size(), " entries, not 2");
     for (uint32_t i = 0; from.operands() && i < from.operands()->size(); ++i)
       TRAINRT_TRY(readOperand(where + ".operands[" + std::to_string(i) + "]",
                               *from.operands()->Get(i), function, number,

@@ -52,6 +52,37 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
                     [](const auto &op, const StepView &step) { return op.bytes(step); });
 }
 
+/// Kinds without operations have no such member; nor have those with nothing else to tell.
+int64_t commandFlops(const ExecutionPlan &plan, size_t index) {
+  return plan.visit(plan.steps[index], [](const auto &op, const StepView &step) {
+    if constexpr (requires { op.flops(step); })
+      return op.flops(step);
+    else
+      return int64_t(0);
+  });
+}
+
+CommandClass commandClass(const ExecutionPlan &plan, size_t index) {
+  return plan.visit(plan.steps[index], [](const auto &op, const StepView &step) {
+    if constexpr (requires { op.commandClass(step); })
+      return op.commandClass(step);
+    else
+      return CommandClass::Other;
+  });
+}
+
+CommandShape commandShape(const ExecutionPlan &plan, size_t index, const char *&type) {
+  type = "";
+  return plan.visit(plan.steps[index], [&](const auto &op, const StepView &step) {
+    if constexpr (requires { op.shape(step); }) {
+      type = nameOf(op.dtype);
+      return op.shape(step);
+    } else {
+      return CommandShape();
+    }
+  });
+}
+
 int64_t commandSent(const ExecutionPlan &plan, size_t index, const RunPlace &place) {
   const auto *op = std::get_if<Collective>(&plan.steps[index].command->op);
   return op ? CollectiveView(plan.view(plan.steps[index]), *op)

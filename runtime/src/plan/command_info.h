@@ -21,7 +21,16 @@ std::string exchangeText(const Program &program, const Function &function, const
 /// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
 int64_t commandBytes(const ExecutionPlan &plan, size_t index);
 
-/// Of these, bytes that such a rank sends to others; 0 for what a rank does alone.
+/// Floating-point operations of matmuls, attention and convolutions; of anything else 0.
+int64_t commandFlops(const ExecutionPlan &plan, size_t index);
+
+/// What its time is summed up by.
+CommandClass commandClass(const ExecutionPlan &plan, size_t index);
+
+/// What it computes, in numbers: of matmuls and attention; and in which type ("" of the others).
+CommandShape commandShape(const ExecutionPlan &plan, size_t index, const char *&type);
+
+/// Of the bytes, those that such a rank sends to others; 0 for what a rank does alone.
 int64_t commandSent(const ExecutionPlan &plan, size_t index, const RunPlace &place);
 
 /// The floating-point values that a step of the plan writes completely or for the last time: a

@@ -245,8 +245,11 @@ private:
         return bad("command ", number, " leaves buffer ", operand.buffer, " of ", bytes, " bytes");
       plan.places.push_back({operand.buffer, offset});
     }
-    for (ExprId size : command.sizes)
-      plan.sizes.push_back(value(size));
+    for (const auto &list : {command.sizes, command.costs})
+      for (ExprId size : list)
+        plan.sizes.push_back(value(size));
+    if (std::ranges::any_of(plan.view(step).costs, [](int64_t cost) { return cost < 0; }))
+      return bad("command ", number, " has negative costs");
     const PlaceCheck check(plan.view(step), function, number, [this] { return symbolText(); });
     TRAINRT_TRY(std::visit([&](const auto &op) { return op.checkPlaces(check); }, command.op));
     // Kinds without scratch have no such member.

@@ -41,7 +41,7 @@ struct ExecutionPlan {
   /// Only the symbols that the function needs; 0 elsewhere.
   std::vector<int64_t> symbols;
   std::vector<Step> steps;
-  /// Of all commands' operands and sizes, in their order.
+  /// Of all commands' operands, and sizes with the costs behind them, in their order.
   std::vector<Place> places;
   std::vector<int64_t> sizes;
   /// Of the function's buffers; offsets of arena buffers within the arena, of those on the host
@@ -67,7 +67,8 @@ struct ExecutionPlan {
             bufferBytes,
             command.operands,
             std::span(places).subspan(step.firstPlace, command.operands.size()),
-            std::span(sizes).subspan(step.firstSize, command.sizes.size())};
+            std::span(sizes).subspan(step.firstSize, command.sizes.size()),
+            std::span(sizes).subspan(step.firstSize + command.sizes.size(), command.costs.size())};
   }
   /// Calls `fn(op, view)` with the kind of a step and its view.
   template <typename Fn> decltype(auto) visit(const Step &step, Fn &&fn) const {

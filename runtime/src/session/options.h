@@ -5,6 +5,7 @@
 
 #include "comm/communicator.h"
 #include "device/memory.h"
+#include "format/commands/command_class.h"
 #include "plan/execution_plan.h"
 #include "session/data/density.h"
 
@@ -24,9 +25,13 @@ struct CommandRecord {
   std::string name;
   std::vector<const char *> nodes;
   double start = 0, seconds = 0; ///< since the function began
-  int64_t bytes = 0;             ///< that it must move at least
-  int64_t sent = 0;              ///< of these, to other ranks
-  double waited = 0;             ///< of an exchange: seconds that other commands waited for it
+  CommandClass kind = CommandClass::Other;
+  int64_t bytes = 0; ///< that it must move at least
+  int64_t flops = 0;
+  const char *type = ""; ///< that it computes in; "" where it has no shape
+  CommandShape shape;
+  int64_t sent = 0;  ///< of these, to other ranks
+  double waited = 0; ///< of an exchange: seconds that other commands waited for it
 };
 
 /// How much memory there is at the beginning or the end of a part of a step.

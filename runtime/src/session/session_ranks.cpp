@@ -46,6 +46,7 @@ Status Session::meet(const RankOutcome &mine, std::vector<RankOutcome> &all) con
   if (commandDone) {
     CommandRecord record;
     record.name = "wait for the other ranks";
+    record.kind = CommandClass::Exchange;
     record.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     commandDone(record);

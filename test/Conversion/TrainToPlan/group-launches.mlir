@@ -141,3 +141,17 @@ plan.function @unknown_over_library {
   plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }
+
+// -----
+
+// A group moves and computes what its members do.
+// CHECK-LABEL: plan.function @costs
+// CHECK: plan.launch "k_grouped"{{.*}} group <1, 1> form pointwise moves <8*m + 8*n> flops <5>
+plan.function @costs {
+  %a = plan.buffer input "a" : tensor<?xf32, #train.dims<n>>
+  %b = plan.buffer input "b" : tensor<?xf32, #train.dims<m>>
+  %x = plan.buffer output "x" : tensor<?xf32, #train.dims<n>>
+  %y = plan.buffer output "y" : tensor<?xf32, #train.dims<m>>
+  plan.launch "k"(%a, %x) inputs 1 dims <n> work <1> grain 16 scratch <0> form pointwise moves <8*n> flops <2>
+  plan.launch "k"(%b, %y) inputs 1 dims <m> work <1> grain 16 scratch <0> form pointwise moves <8*m> flops <3>
+}

@@ -213,6 +213,23 @@ class Cases:
             expect(forward["bytes"] == 6 * 12 + 12 + 16 + 6 * 8 + 6 * 4, forward)
             expect(forward["nodes"] == ["/model/Gather"] and forward["ms"] > 0, forward)
             expect(forward["of_copy"] >= 0, forward)
+            expect([steps[i]["class"] for i in (0, 2)] == ["other", "copy"], rows)
+            # The matmul of the CPU's package is a command, that of the GPU's a kernel of no told form.
+            if "shape" in steps[3]:
+                expect(steps[3]["type"] == "f32" and steps[3]["shape"]["k"] == 6, steps[3])
+                expect(steps[3]["class"] == "matmul" and steps[3]["flops"] == 2 * 3 * 6, steps[3])
+            else:
+                expect(package == "gpu.tpk" and steps[3]["class"] == "other", steps[3])
+            found = (file.parent / (file.name + ".classes.json")).read_text().splitlines()
+            classes = {c["class"]: c for c in map(json.loads, found) if c["function"] == "step"}
+            expect(list(classes)[-1] == "gaps" and classes["gaps"]["ms"] >= 0, classes)
+            for name in set(row["class"] for row in steps.values()):
+                mine = [row for row in steps.values() if row["class"] == name]
+                expect(classes[name]["commands"] == len(mine), classes)
+                expect(abs(classes[name]["ms"] - sum(row["ms"] for row in mine)) < 1e-5, classes)
+                expect(classes[name]["bytes"] == sum(row["bytes"] for row in mine), classes)
+            line = next(line for line in out.splitlines() if line.startswith("step") and " gaps " in line)
+            expect(len(line.split()) == 9, out)
             trace = json.loads((file.parent / (file.name + ".trace.json")).read_text())
             names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X"]
             expect("update" in names and "copy" in names, names)

@@ -192,6 +192,7 @@ class Cases(Sharded):
             expect(all(row["function"].startswith("step") and row["name"].startswith("all_reduce f32 of ") for row in sends), sends)
             expect(all(row["waited_ms"] >= 0 for row in sends) and not any("waited_ms" in row for row in rows if not row["sent_bytes"]), rows)
             waits = [row for row in rows if row["function"] == "ranks"]
+            expect(all(row["class"] == "exchange" for row in sends + waits), rows)
             expect([row["name"] for row in waits] == ["wait for the other ranks"] and waits[0]["runs"] == 5, waits)
             expect(" MB to other ranks, " in out + err and " ms were waited for" in out + err, out, err)
 

@@ -163,6 +163,11 @@ TEST(DamagedProgram, Commands) {
       Forward, [](fb::CommandT &launch) { launch.kernels.push_back(1); },
       ".kernels: 'loss_and_gradient' cannot replace 'forward'");
   unread(
+      Forward, [](fb::CommandT &launch) { launch.op.AsLaunch()->form = fb::KernelForm(7); },
+      ".form 7 is unknown");
+  unread(Forward, [](fb::CommandT &launch) { launch.costs = {0}; }, ".costs has 1 entries, not 2");
+  unread(Forward, [](fb::CommandT &launch) { launch.costs = {0, 1 << 30}; }, ".costs");
+  unread(
       Forward, [&](fb::CommandT &launch) { access(launch, 1, fb::Access::none); },
       ".operands[1]: it is not told how kernel 'forward' uses it");
   unread(
@@ -194,6 +199,11 @@ TEST(DamagedProgram, SizesOfABatch) {
   const std::string where = "program.fb: function 'step': command ";
   expectUnplanned(size(Forward, 0, -1), where + "0 has negative work or scratch (with batch = 4)");
   expectUnplanned(size(Forward, 2, -1), where + "0 has negative work or scratch");
+  expectUnplanned(
+      [](fb::ProgramT &program) {
+        command(program, Forward).costs.assign(2, constant(program, -1));
+      },
+      where + "0 has negative costs");
   expectUnplanned(size(Product, 0, -3), where + "3 has an extent of -3");
   expectUnplanned(size(Zeros, 0, 13), where + "2 leaves buffer 10 of 12 bytes");
   expectUnplanned(

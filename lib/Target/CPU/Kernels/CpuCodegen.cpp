@@ -110,6 +110,7 @@ FailureOr<KernelInfo> CpuCodegen::Impl::make(FusionOp fusion) {
   if (failed(structure))
     return failure();
   KernelInfo info;
+  info.form = structure->kind;
   FailureOr<const EmittedKernel *> kernel = share(
       getStructuralKey(fusion), names[unsigned(structure->kind)],
       [&](EmittedKernel &made) { return emit(fusion, *structure, made); }, info.dims);

@@ -201,6 +201,7 @@ FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
     return failure();
   GpuPlan plan = planKernel(fusion, *structure);
   KernelInfo info;
+  info.form = structure->kind;
   FailureOr<const EmittedKernel *> shared = share(
       getStructuralKey(fusion), names[unsigned(plan.mapping)],
       [&](EmittedKernel &made) { return emit(fusion, *structure, plan, made); }, info.dims);

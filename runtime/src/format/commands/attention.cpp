@@ -113,10 +113,68 @@ Status Attention::checkPlaces(const PlaceCheck &check) const {
   return {};
 }
 
+double AttentionView::pairs() const {
+  if (isEmpty())
+    return 0;
+  const double all = double(rows()), parts = double(op.segmented ? segments() : batch());
+  if (op.segmented)
+    return parts * band().pairs(std::min(all / parts, double(longest())));
+  if (rows() == keyRows())
+    return parts * band().pairs(all);
+  const double columns = double(keyRows());
+  return parts * (op.causal ? AttentionBand::causalPairs(all, columns) : all * columns);
+}
+
+int64_t Attention::flops(const StepView &step) const {
+  const AttentionView view(step, *this);
+  const double products = double(view.columns()) + double(view.valueColumns());
+  return int64_t(2 * view.pairs() * double(view.heads()) * products * (backward ? 2.5 : 1));
+}
+
+CommandShape Attention::shape(const StepView &step) const {
+  const AttentionView view(step, *this);
+  return {{"batch", view.batch()},
+          {"heads", view.heads()},
+          {"kv_heads", view.keyHeads()},
+          {"rows", view.rows()},
+          {"keys", view.keyRows()},
+          {"columns", view.columns()},
+          {"value_columns", view.valueColumns()},
+          {"causal", causal},
+          {"backward", backward},
+          {"bias", hasBias},
+          {"dropout", dropout > 0},
+          {"segments", view.segments()},
+          {"longest", view.longest()}};
+}
+
 int64_t Attention::bytes(const StepView &step) const {
+  using Which = AttentionOperand;
+  const AttentionView view(step, *this);
+  const int64_t width = int64_t(sizeOf(dtype)),
+                numStats = view.batch() * view.heads() * view.rows(), queries = numStats,
+                keys = view.batch() * view.keyHeads() * view.keyRows();
   int64_t sum = 0;
-  for (size_t i = 0; i < numAttentionOperands; ++i)
-    sum += step.bytesOf(i);
+  auto add = [&](Which which, int64_t bytes) { sum += view.place(which).isPresent() ? bytes : 0; };
+  for (Which which : {Which::Q, Which::DQ})
+    add(which, queries * view.columns() * width);
+  for (Which which : {Which::O, Which::DO})
+    add(which, queries * view.valueColumns() * width);
+  for (Which which : {Which::K, Which::DK})
+    add(which, keys * view.columns() * width);
+  for (Which which : {Which::V, Which::DV})
+    add(which, keys * view.valueColumns() * width);
+  add(Which::Stats, numStats * 4);
+  if (hasBias) {
+    // Repeated along the axes where its stride is 0.
+    const int64_t extents[] = {view.batch(), view.heads(), view.rows(), view.keyRows()};
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < 4; ++axis)
+      elements *= view.strides(Which::Bias)[axis] ? extents[axis] : 1;
+    sum += elements * int64_t(sizeOf(biasDtype));
+  }
+  add(Which::Segments, (view.segments() + 1) * 4);
+  add(Which::Positions, view.rows() * 8);
   return sum;
 }
 

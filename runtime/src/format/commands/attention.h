@@ -43,6 +43,12 @@ struct Attention {
     return backward ? "attention backward" : "attention";
   }
   int64_t bytes(const StepView &step) const;
+  /// Of its two matmuls over the pairs of rows and columns that see each other, of the gradient's
+  /// five (the scores are computed again). Of segments, whose lengths the host does not know, as
+  /// if all were equally long.
+  int64_t flops(const StepView &step) const;
+  CommandClass commandClass(const StepView &) const { return CommandClass::Attention; }
+  CommandShape shape(const StepView &step) const;
   void results(const Program &program, const StepView &step, std::vector<Region> &regions) const;
 };
 
@@ -69,6 +75,8 @@ struct AttentionView : StepView {
   int64_t longest() const { return sizes[36]; }
   /// Whether there is nothing to compute.
   bool isEmpty() const;
+  /// Rows and columns of a head that see each other, of the whole batch; see Attention::flops.
+  double pairs() const;
   const Place &place(Which which) const { return places[size_t(which)]; }
 
   static constexpr size_t numSizes = 37;

@@ -34,6 +34,7 @@ struct Collective {
   }
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
+  CommandClass commandClass(const StepView &) const { return CommandClass::Exchange; }
   void results(const Program &program, const StepView &step, std::vector<Region> &results) const;
 };
 

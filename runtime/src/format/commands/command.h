@@ -36,6 +36,8 @@ struct Command {
   CommandOp op;
   std::vector<Operand> operands;
   std::vector<ExprId> sizes;
+  /// Bytes that it must move at least and its floating-point operations; none where the kind tells.
+  std::vector<ExprId> costs;
   std::vector<uint32_t> nodes;
   /// The command that begins the innermost loop around it; -1: it is in none.
   int32_t loop = -1;

@@ -124,6 +124,15 @@ int64_t Convolution::bytes(const StepView &step) const {
          int64_t(sizeOf(dtype));
 }
 
+/// A multiplication and an addition for each element of the output, tap and channel of its group.
+int64_t Convolution::flops(const StepView &step) const {
+  const ConvolutionView view(step, *this);
+  int64_t taps = view.channels() / view.groups();
+  for (size_t i = 0; i < view.axes(); ++i)
+    taps *= view.axis(i).taps;
+  return 2 * view.elements(Output) * taps;
+}
+
 void Convolution::results(const Program &, const StepView &step,
                           std::vector<Region> &regions) const {
   const ConvolutionView view(step, *this);

@@ -38,6 +38,9 @@ struct Convolution {
   /// filters, taps.
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
+  /// With the taps that meet zeros beside the input.
+  int64_t flops(const StepView &step) const;
+  CommandClass commandClass(const StepView &) const { return CommandClass::Convolution; }
   void results(const Program &program, const StepView &step, std::vector<Region> &regions) const;
 };
 

@@ -27,6 +27,7 @@ struct Copy {
   }
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
+  CommandClass commandClass(const StepView &) const { return CommandClass::Copy; }
   /// Makes no new values.
   void results(const Program &, const StepView &, std::vector<Region> &) const {}
 };

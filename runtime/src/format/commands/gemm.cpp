@@ -122,6 +122,22 @@ int64_t Gemm::bytes(const StepView &step) const {
          (hasAux(epilogue) ? results * size : 0) + (hasBias(epilogue) ? view.n() * size : 0);
 }
 
+int64_t Gemm::flops(const StepView &step) const {
+  const GemmView view(step, *this);
+  return 2 * product(view.batch()) * view.m() * view.n() * view.k();
+}
+
+CommandShape Gemm::shape(const StepView &step) const {
+  const GemmView view(step, *this);
+  return {{"batch", product(view.batch())},
+          {"m", view.m()},
+          {"n", view.n()},
+          {"k", view.k()},
+          {"a_transposed", view.aK() != 1},
+          {"b_transposed", view.bN() != 1},
+          {"tf32", tf32}};
+}
+
 /// Strides of C also serve the aux, which lies as C does.
 void Gemm::results(const Program &, const StepView &step, std::vector<Region> &regions) const {
   const GemmView view(step, *this);

@@ -42,6 +42,11 @@ struct Gemm {
   std::string describe(const Program &, const StepView &) const { return "a matmul"; }
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
+  /// Of the products and their sums; epilogues are not counted.
+  int64_t flops(const StepView &step) const;
+  CommandClass commandClass(const StepView &) const { return CommandClass::Matmul; }
+  /// Batch, m, n, k, and which factors lie with m or k, k or n together.
+  CommandShape shape(const StepView &step) const;
   void results(const Program &program, const StepView &step, std::vector<Region> &regions) const;
 };
 

@@ -15,6 +15,10 @@ Status Launch::read(const fb::Launch &from, const CommandCheck &check) {
   kernel = check.kernels.front();
   variants.assign(check.kernels.begin() + 1, check.kernels.end());
   members = from.members();
+  if (from.form() > fb::KernelForm::MAX)
+    return check.bad(".form ", int(from.form()), " is unknown");
+  static_assert(int(fb::KernelForm::MAX) == int(Form::Product));
+  form = static_cast<Form>(from.form());
   if (members && !target.groupsKernels)
     return check.bad(".members: only kernels for cuda are launched in groups");
   const KernelDecl &declared = program.kernels[kernel];
@@ -69,7 +73,25 @@ std::string Launch::name(const Program &program, const StepView &) const {
   return program.kernels[kernel].name;
 }
 
+/// Kernels behind the backward pass take norms of gradients and update; before it those do that
+/// go over a parameter element by element and write it.
+CommandClass Launch::commandClass(const StepView &step) const {
+  static constexpr CommandClass classes[] = {
+      CommandClass::Other,   CommandClass::Pointwise, CommandClass::Row,   CommandClass::Column,
+      CommandClass::Scatter, CommandClass::Scan,      CommandClass::Matmul};
+  if (form == Form::Product)
+    return CommandClass::Matmul;
+  const Function &function = step.function;
+  const auto index = int32_t(&step.command - function.commands.data());
+  bool updates = function.backwardEnd >= 0 && index >= function.backwardEnd;
+  for (size_t i = 0; i < step.operands.size() && form == Form::Pointwise; ++i)
+    updates |= step.operands[i].isWritten() && step.buffer(i).space == Space::Parameter;
+  return updates ? CommandClass::Optimizer : classes[size_t(form)];
+}
+
 int64_t Launch::bytes(const StepView &step) const {
+  if (!step.costs.empty())
+    return step.costs[0];
   int64_t sum = 0;
   for (size_t i = 0; i < step.places.size(); ++i)
     sum += step.bytesOf(i);

@@ -21,7 +21,11 @@ struct Launch {
   static constexpr std::array<const char *, 0> operandNames = {};
   static constexpr std::array sizeNames = {"work", "grain", "scratch", "dims"};
 
+  /// Of program.fbs.
+  enum class Form : uint8_t { Unknown, Pointwise, Row, Column, Scatter, Scan, Product };
+
   uint32_t kernel = 0;
+  Form form = Form::Unknown;
   /// Of a group, whose arguments and dims lie behind each other; 0: no group.
   uint32_t members = 0;
   /// Kernels that may be launched instead, with the same arguments and dims.
@@ -33,7 +37,10 @@ struct Launch {
   Status checkPlaces(const PlaceCheck &check) const;
   std::string describe(const Program &program, const StepView &step) const;
   std::string name(const Program &program, const StepView &step) const;
+  /// Of a package that does not tell: all that lies in its operands.
   int64_t bytes(const StepView &step) const;
+  int64_t flops(const StepView &step) const { return step.costs.empty() ? 0 : step.costs[1]; }
+  CommandClass commandClass(const StepView &step) const;
   void results(const Program &program, const StepView &step, std::vector<Region> &regions) const;
 };
 

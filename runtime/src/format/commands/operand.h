@@ -4,6 +4,7 @@
 #ifndef TRAINRT_FORMAT_COMMANDS_OPERAND_H
 #define TRAINRT_FORMAT_COMMANDS_OPERAND_H
 
+#include "format/commands/command_class.h"
 #include "format/dtype.h"
 #include "format/status.h"
 
@@ -57,6 +58,8 @@ struct StepView {
   std::span<const Operand> operands;
   std::span<const Place> places;
   std::span<const int64_t> sizes;
+  /// As Command::costs.
+  std::span<const int64_t> costs;
 
   /// From an operand's place to the end of its buffer; 0 of an absent one.
   int64_t bytesOf(size_t operand) const;

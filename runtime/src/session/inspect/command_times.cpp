@@ -17,6 +17,9 @@ Status CommandTimes::ran(const ExecutionPlan &plan, size_t index, double start, 
   record.start = start;
   record.seconds = seconds;
   record.bytes = commandBytes(plan, index);
+  record.flops = commandFlops(plan, index);
+  record.kind = commandClass(plan, index);
+  record.shape = commandShape(plan, index, record.type);
   record.sent = commandSent(plan, index, place);
   // Where nothing runs beside it all others wait.
   if (std::holds_alternative<Collective>(command.op))
@@ -39,6 +42,7 @@ Status CommandTimes::ran(const ExecutionPlan &plan, size_t index, double start, 
   if (!isFirst) {
     known->second.seconds += seconds;
     known->second.bytes += record.bytes;
+    known->second.flops += record.flops;
     known->second.sent += record.sent;
   }
   if (loop && loop->isEnd && --loops.back() == 0)

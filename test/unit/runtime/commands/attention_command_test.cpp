@@ -5,6 +5,7 @@
 #include "device/cpu/attention.h"
 #include "device/cpu/executor.h"
 #include "format/program.h"
+#include "plan/command_info.h"
 #include "program_generated.h"
 
 #include <cstring>
@@ -207,6 +208,57 @@ TEST(AttentionCommand, RunsTheLibraryCall) {
         << number;
 }
 
+TEST(AttentionCommand, TellsItsWork) {
+  Program program;
+  ASSERT_TRUE(read({}, program).ok());
+  ExecutionPlan plan;
+  ASSERT_TRUE(makePlan(program, program.functions.front(), {}, plan).ok());
+  // Three segments of ten rows, each of which sees itself and six rows before it: 10 * 10 pairs
+  // without 9 + 8 + ... behind the diagonal and 3 + 2 + 1 before the window.
+  constexpr int64_t pairs = segments * (100 - 45 - 6);
+  EXPECT_EQ(commandFlops(plan, 0), 2 * pairs * heads * (depth + width));
+  EXPECT_EQ(commandFlops(plan, 1), 5 * pairs * heads * (depth + width));
+  int64_t floats = 0;
+  for (int number : {Q, K, V, O, Stats, Offsets, Positions})
+    floats += floatsOf[number];
+  EXPECT_EQ(commandBytes(plan, 0), floats * 4);
+  for (int number : {DO, DQ, DK, DV})
+    floats += floatsOf[number];
+  EXPECT_EQ(commandBytes(plan, 1), floats * 4);
+  EXPECT_EQ(commandClass(plan, 1), CommandClass::Attention);
+  const char *type = nullptr;
+  const CommandShape shape = commandShape(plan, 1, type);
+  EXPECT_STREQ(type, "f32");
+  auto numberOf = [&](std::string_view name) {
+    for (const auto &[key, value] : shape)
+      if (key == name)
+        return value;
+    return int64_t(-1);
+  };
+  EXPECT_EQ(numberOf("kv_heads"), keyHeads);
+  EXPECT_EQ(numberOf("segments"), segments);
+  EXPECT_EQ(numberOf("backward"), 1);
+}
+
+TEST(AttentionBand, CountsThePairsThatSeeEachOther) {
+  for (int64_t length : {1, 2, 5, 9})
+    for (int64_t before : {-1, 0, 1, 3, 20})
+      for (int64_t after : {-1, 0, 2}) {
+        const AttentionBand band = AttentionBand::of(before, after);
+        int64_t seen = 0;
+        for (int64_t row = 0; row < length; ++row)
+          seen += band.end(row, length) - band.first(row);
+        EXPECT_EQ(band.pairs(double(length)), double(seen)) << length << " " << before;
+      }
+  for (int64_t rows : {1, 3, 6})
+    for (int64_t columns : {1, 4, 6, 8}) {
+      int64_t seen = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        seen += std::max<int64_t>(0, row + 1 + columns - rows);
+      EXPECT_EQ(AttentionBand::causalPairs(double(rows), double(columns)), double(seen));
+    }
+}
+
 TEST(AttentionCommand, NamesTheNodeOfWrongOffsets) {
   Program program;
   ASSERT_TRUE(read({}, program).ok());
@@ -240,7 +292,7 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   const Function &function = program.functions.front();
   const Command &backward = function.commands[1];
   EXPECT_EQ(
-      std::get<Attention>(backward.op).describe(program, {function, backward, {}, {}, {}, {}}),
+      std::get<Attention>(backward.op).describe(program, {function, backward, {}, {}, {}, {}, {}}),
       "an attention's backward");
   EXPECT_NE(message({.segmented = false})
                 .find("attention without segments is a command of CUDA packages only"),

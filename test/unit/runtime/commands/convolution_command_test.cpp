@@ -109,6 +109,9 @@ TEST(ConvolutionCommand, IsReadForEachKind) {
     EXPECT_EQ(commandName(program, result, 0),
               std::string("convolution bf16 2x4x9x10 by 6x3x1") + names[kind]);
     EXPECT_EQ(commandBytes(result, 0), 2 * (2 * 9 * 10 * 4 + 6 * 3 * 2 + 2 * 5 * 5 * 6));
+    // The taps of two channels for each element of the output, whichever tensor is made.
+    EXPECT_EQ(commandFlops(result, 0), 2 * (2 * 5 * 5 * 6) * (3 * 2));
+    EXPECT_EQ(commandClass(result, 0), CommandClass::Convolution);
     std::vector<Region> regions;
     commandResults(program, result, 0, regions);
     ASSERT_EQ(regions.size(), 1u);
