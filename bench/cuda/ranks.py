@@ -59,7 +59,8 @@ def compile_packages(arguments):
 def run_ours(name, world, data, arguments):
     case, _, _ = case_of(name)
     command = [arguments.trainc_run, package_of(arguments.packages, name), "--data", data, "--batch-size", case.batch]
-    command += ["--init", "normal:0.02", "--steps", arguments.steps, "--log-format", "json", "--memory-stats"]
+    command += ["--weights", arguments.weights] if name == QLORA else ["--init", "normal:0.02"]
+    command += ["--steps", arguments.steps, "--log-format", "json", "--memory-stats"]
     command += ["--gpus", world] if world > 1 else []
     code, lines, errors = run_process(command + arguments.run_option, arguments.seconds)
     entries = [json.loads(line) for _, line in lines if line.startswith("{")]
@@ -152,6 +153,7 @@ def main():
     running = kinds.add_parser("run")
     running.add_argument("--gpus", type=int, default=2)
     running.add_argument("--peers", type=lambda text: [way for way in text.split(",") if way], default=["ddp", "fsdp2"], help="ways of peer_ranks.py; none: ''")
+    running.add_argument("--weights", type=pathlib.Path, help="of the model that qlora adapts, which trains from no random ones")
     running.add_argument("--steps", type=int, default=60)
     running.add_argument("--seconds", type=int, default=120, help="that a process may take")
     running.add_argument("--deadline", type=float, default=560, help="seconds for everything")
@@ -165,6 +167,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.kind == "compile":
         return compile_packages(arguments)
+    if QLORA in arguments.cases and not arguments.weights:
+        parser.error(f"{QLORA}: --weights FILE with the values of its frozen parameters")
     arguments.results = arguments.results.resolve()
     return run_cases(arguments)
 
