@@ -32,9 +32,8 @@ def command_for(case, precision, arguments, package):
     if arguments.target != "cpu":
         command += ["--precision", precision]
     if not arguments.symbolic:
-        command += ["--dim", f"batch={case.batch}"]
-        if case.family != "mlp":
-            command += ["--dim", f"seq={case.seq}"]
+        for name, size in case.sizes.items():
+            command += ["--dim", f"{name}={size}"]
     command += ["--optimizer", "adamw", "--lr", "1e-4", "--weight-decay", "0.01"]
     command += ["--clip-norm", "1.0", *arguments.option]
     return [str(part) for part in command]

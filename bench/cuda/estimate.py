@@ -1,105 +1,142 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a package's step would take at the GPU's speeds, without a GPU: `estimate.py PACKAGE`.
+"""The limit of a package's step by class, without a GPU: `estimate.py PACKAGE [--size NAME=N]...`.
 
-Adds up the program's commands: launches by the bytes of their operands and results at copy speed,
-matmuls by their operations or bytes, each at least LAUNCH microseconds. Lists where the
-time goes by kind of command and for the most expensive kernels. Sizes have to be fixed (--dim of
-trainc). Attention commands count as their two (forward) or five (backward) matmuls.
+Reads the commands of the dump (`trainc-translate --dump-package`), counts as the runtime does, and
+takes speeds from the options: those of an H200 in the middle of a run, matmuls and attention at one
+speed each, whatever their shapes. Sizes that the data decide (docs/design/counts.md) have to be
+given, as do those that trainc has not fixed (--dim).
 """
 
 import argparse
-import collections
 import pathlib
 import re
 import subprocess
 
-import models
+import limits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAUNCH = 2.0e-6
-WIDTH = {"f64": 8, "f32": 4}
+WIDTH = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
-def read_step(text, function):
-    """(sizes of buffers, lines of commands) of one function."""
-    step = text[text.index(f"\nfunction {function}\n") :].split("\nfunction ")[1]
-    sizes, commands = {}, []
-    for line in step.splitlines():
-        buffer = re.match(r"  (b\d+): .*? (\d+) bytes", line)
-        if buffer:
-            sizes[buffer[1]] = int(buffer[2])
-        elif re.match(r"  \d+: ", line):
-            commands.append(line)
-    return sizes, commands
+def without_inner_spaces(line):
+    """Without the spaces within parentheses, so that a size is one word."""
+    depth, kept = 0, []
+    for character in line:
+        depth += (character == "(") - (character == ")")
+        if character != " " or depth == 0:
+            kept.append(character)
+    return "".join(kept)
 
 
-def numbers(pattern, line):
-    found = re.search(pattern, line)
-    return [int(n) for n in found[1].split(",")] if found and found[1] else []
+class Program:
+    """The commands of one function as rows of a profile, whose times are 0."""
 
+    def __init__(self, text, function, sizes):
+        self.sizes = sizes
+        found = re.search(rf"^function {re.escape(function)}( .*)?\n((?:  .*\n)*)", text, re.M)
+        if not found:
+            raise SystemExit(f"there is no function {function}")
+        ends = re.search(r" backward (\d+)", found[1] or "")
+        self.backward_end = int(ends[1]) if ends else None
+        self.parameters = set(re.findall(r"^  (b\d+): parameter", found[2], re.M))
+        self.rows = []
+        for number, line in re.findall(r"^  (\d+): (.*)$", found[2], re.M):
+            body = without_inner_spaces(line.split("  # ")[0])
+            kind = body.split()[0]
+            read = {"launch": self.launch, "gemm": self.gemm, "attention": self.attention}
+            row = read.get(kind, self.other)(body, int(number))
+            self.rows.append({"command": int(number), "ms": 0.0, "flops": 0} | row)
 
-def product(values):
-    total = 1
-    for value in values:
-        total *= value
-    return total
+    def value(self, expression):
+        """Of a size: sums and products of numbers and names, //, %, min and max."""
+        names = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"min", "max"}
+        if missing := names - set(self.sizes):
+            raise SystemExit(f"the size of {', '.join(sorted(missing))} is not known: --size NAME=N")
+        return eval(expression, {"__builtins__": {}, "min": min, "max": max}, self.sizes)
 
+    def number(self, name, body):
+        return self.value(re.search(rf" {name} (\S+)", body)[1])
 
-def cost(line, sizes):
-    """(kind, name, seconds, bytes)."""
-    body = line.split(": ", 1)[1]
-    kind = body.split()[0]
-    if kind == "launch":
-        name, operands = re.match(r"launch (\w+)\(([^)]*)\)", body).groups()
-        operands = re.findall(r"b\d+", operands)
-        # A stage that combines partial results reads only them: the last operand.
-        count = sum(sizes[b] for b in (operands[-1:] if "_totals" in name else operands))
-        return "kernel", name, max(LAUNCH, count / models.COPY_BYTES_PER_S), count
-    if kind == "gemm":
-        m, n, k = (int(re.search(rf" {axis} (\d+)", body)[1]) for axis in "mnk")
-        batch = product(numbers(r"batch\[([\d, ]*)\]", body))
-        width = WIDTH.get(body.split()[1], 2)
-        count = batch * width * (m * k + k * n + m * n)
-        speed = models.GEMM_FLOPS / (1 if width == 2 else 2 * width)
-        seconds = max(2 * batch * m * n * k / speed, count / models.COPY_BYTES_PER_S, LAUNCH)
-        return "product", f"{body.split()[1]} {batch} x {m} x {n} x {k}", seconds, count
-    if kind == "attention":
-        batch, heads, _, q, k, d, dv = numbers(r"sizes\[([\d, ]*)\]", body)
-        causal = 0.5 if " causal" in body else 1.0
-        products = 5 if "backward" in body else 2
-        flops = 2 * products * causal * batch * heads * q * k * (d + dv) / 2
-        return "attention", f"{products} matmuls", max(LAUNCH, flops / models.ATTENTION_FLOPS), 0
-    count = sum(sizes[b] for b in re.findall(r"\bb\d+", body.split("#")[0]))
-    return kind, kind, max(LAUNCH, count / models.COPY_BYTES_PER_S), count
+    def attribute(self, name, body, default="0"):
+        found = re.search(rf"\b{name}: ([^\s,}}]+)", body.split("}")[0])
+        return found[1] if found else default
+
+    def launch(self, body, number):
+        form = self.attribute("form", body, "unknown")
+        written = set(re.findall(r"\((b\d+)", body))
+        last = self.backward_end is not None and number >= self.backward_end
+        kind = {"product": "matmul", "unknown": "other"}.get(form, form)
+        if kind != "matmul" and (last or (form == "pointwise" and written & self.parameters)):
+            kind = "optimizer"
+        return {
+            "class": kind,
+            "bytes": self.number("moves", body),
+            "flops": self.number("flops", body),
+        }
+
+    def gemm(self, body, _):
+        m, n, k = (self.number(axis, body) for axis in "mnk")
+        batch = re.search(r" batch (.*)$", body)
+        extents = batch[1].split()[: len(batch[1].split()) // 4] if batch else []
+        for extent in extents:
+            m *= self.value(extent)  # each has factors of its own
+        width = WIDTH[self.attribute("dtype", body, "f32")]
+        count = m * k + k * n + m * n
+        return {"class": "matmul", "bytes": width * count, "flops": 2 * m * n * k}
+
+    def attention(self, body, _):
+        batch, heads, kv_heads, rows, keys, columns, values = (
+            self.number(name, body)
+            for name in "batch heads kv_heads rows keys columns value_columns".split()
+        )
+        strides = body.split(" strides ")[1].split()
+        segments = self.value(strides[28])
+        if segments:
+            batch, rows, keys = segments, rows / segments, rows / segments
+        causal = self.attribute("causal", body) == "true"
+        reaches = [int(self.attribute(side, body, "-1")) for side in ("before", "after")]
+        unseen = 0
+        for reach in (reaches[0], 0 if causal else reaches[1]):
+            if 0 <= reach < rows - 1:
+                unseen += (rows - 1 - reach) * (rows - reach) / 2
+        backward = self.attribute("backward", body) == "true"
+        flops = 2 * batch * heads * (rows * keys - unseen) * (columns + values)
+        each = batch * (heads * rows + kv_heads * keys) * (columns + values)
+        return {
+            "class": "attention",
+            "bytes": 2 * each * (2 if backward else 1),
+            "flops": flops * (2.5 if backward else 1),
+        }
+
+    def other(self, body, _):
+        kind = body.split()[0]
+        moved = 2 * self.number("bytes", body) if kind == "copy" else 0
+        return {"class": {"copy": "copy"}.get(kind, "other"), "bytes": moved}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("package", type=pathlib.Path)
-    parser.add_argument("--function", default="step")
-    parser.add_argument("--top", type=int, default=25, help="kernels and matmuls listed")
+    parser.add_argument("--function", default="step", help="step.packed: of padded batches")
+    parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--matmul-flops", type=float, default=700e12, help="sustained")
+    parser.add_argument("--attention-flops", type=float, default=400e12, help="sustained")
+    parser.add_argument("--copy-speed", type=float, default=4.2e12, help="bytes a second")
     parser.add_argument("--translate", default=ROOT / "build/bin/trainc-translate")
     arguments = parser.parse_args()
     command = [str(arguments.translate), "--dump-package", str(arguments.package)]
     dump = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    sizes, commands = read_step(dump, arguments.function)
-    kinds = collections.defaultdict(lambda: [0, 0.0, 0])
-    names = collections.defaultdict(lambda: [0, 0.0, 0, ""])
-    for line in commands:
-        kind, name, seconds, count = cost(line, sizes)
-        for entry in (kinds[kind], names[kind, name]):
-            entry[0] += 1
-            entry[1] += seconds
-            entry[2] += count
-        names[kind, name][3] = line.partition("  # ")[2][:80]
-    total = sum(entry[1] for entry in kinds.values())
-    print(f"{arguments.package.name}: {1e3 * total:.2f} ms")
-    for kind, (times, seconds, count) in sorted(kinds.items(), key=lambda e: -e[1][1]):
-        print(f"  {1e3 * seconds:9.3f} ms  {times:5} x {kind:10} {count / 1e9:8.2f} GB")
-    for (kind, name), entry in sorted(names.items(), key=lambda e: -e[1][1])[: arguments.top]:
-        times, seconds, count, nodes = entry
-        print(f"  {1e3 * seconds:9.3f} ms  {times:5} x {name:34} {count / 1e9:7.2f} GB  {nodes}")
+    sizes = {name: int(size) for name, _, size in (s.partition("=") for s in arguments.size)}
+    program = Program(dump, arguments.function, sizes)
+    speeds = {"copy_bytes_per_s": arguments.copy_speed, "gemm_flops": arguments.matmul_flops}
+    for row in program.rows:
+        if row["class"] == "attention":
+            row |= {"type": "", "shape": {"attention": 1}}
+            speeds["shapes"] = {limits.key_of(row): arguments.attention_flops}
+    lines = sorted(limits.classes_of(program.rows, speeds), key=lambda line: -line.limit_ms)
+    print(f"{arguments.package.name}, {arguments.function}: {sum(x.limit_ms for x in lines):.2f} ms")
+    print(limits.describe(lines), end="")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The measured models: configuration, input shapes, data and cost, by case name.
+"""The measured models: sizes, inputs and data, by case name; `families.py` says what they are.
 
 Both sides use this file: `export_models.py` writes the graphs, `peer_torch.py` trains the same
-modules, and `run.py` makes their data and works out the limit. torch and transformers are imported
-only where a module is built, so that sizes and data need no more than numpy.
+modules, and `run.py` makes their data. torch and transformers are imported only where a module is
+built, so that sizes and data need no more than numpy.
 """
 
 import dataclasses
 
+import families
 import numpy as np
 
 IGNORE = -100
-#: Speeds that limits are computed with. The first two were measured on an H200: a device copy, an
-#: 8192 cubed matmul. The third is an assumption, between what fused attention reaches at short and
-#: at long sequences; no measurement stands behind it yet.
-COPY_BYTES_PER_S = 4.28e12
-GEMM_FLOPS = 770e12
-ATTENTION_FLOPS = 300e12
+#: Frames of a sample of speech, two of which make a position.
+FRAMES = 3000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +21,7 @@ class Case:
     """One benchmark. `density` below 1 means padded rows and an attention_mask input."""
 
     name: str
-    family: str  # bert-mlm | bert-cls | roberta-cls | deberta-mlm | gpt2 | llama | mlp
+    family: str  # of families.py, or mlp
     batch: int
     seq: int
     hidden: int
@@ -33,6 +30,11 @@ class Case:
     inter: int
     vocab: int
     kv_heads: int = 0
+    head_dim: int = 0
+    window: int = 0  # positions that layers with local attention see
+    target: int = 0  # tokens of a translation
+    image: int = 0  # pixels of a side
+    tied: bool = False
     positions: int = 512
     labels: int = 2
     dropout: float = 0.1
@@ -45,9 +47,21 @@ class Case:
     def graph(self):
         """Name of the exported graph; cases that differ only in sizes share one."""
         heavy = "" if self.density == 1.0 else "-padded"
-        plain = "" if self.dropout or self.family in ("llama", "mlp") else "-nodropout"
+        both = self.family in ("bert-mlm", "gpt2")
+        plain = "-nodropout" if both and not self.dropout else ""
         sizes = f"{self.hidden}x{self.layers}"
         return f"{self.family}-{sizes}{heavy}{plain}"
+
+    @property
+    def inputs(self):
+        return "rows" if self.family == "mlp" else families.FAMILIES[self.family].inputs
+
+    @property
+    def sizes(self):
+        """The named sizes of the graph's inputs."""
+        used = {name for names in axes(self).values() for name in names.values()}
+        all_sizes = {"batch": self.batch, "seq": self.seq, "target": self.target}
+        return {name: size for name, size in all_sizes.items() if name in used}
 
 
 def _bert_large(name, batch, seq, density):
@@ -69,10 +83,10 @@ def _small(name, family, dropout, labelled):
     )
 
 
-def _llama(name, batch, seq, hidden, layers, heads, kv_heads, inter):
+def _decoder(name, family, batch, seq, hidden, layers, heads, kv_heads, inter, vocab, **more):
     return Case(
-        name, "llama", batch, seq, hidden, layers, heads, inter, 128256, kv_heads=kv_heads,
-        positions=8192, dropout=0.0, precision="pure-bf16", seconds=240,
+        name, family, batch, seq, hidden, layers, heads, inter, vocab, kv_heads=kv_heads,
+        positions=8192, dropout=0.0, precision="pure-bf16", seconds=240, **more,
     )  # fmt: skip
 
 
@@ -94,8 +108,18 @@ CASES = {
         _gpt2("gpt2-nodropout", 16, 1024, 768, 12, 12, 0.0),
         _gpt2("gpt2-xl", 8, 1024, 1600, 48, 25, 0.1),
         _gpt2("gpt2-xl-nodropout", 8, 1024, 1600, 48, 25, 0.0),
-        _llama("llama-1b", 4, 2048, 2048, 16, 32, 8, 8192),
-        _llama("llama-8b", 1, 2048, 4096, 32, 32, 8, 14336),
+        _decoder("llama-1b", "llama", 4, 2048, 2048, 16, 32, 8, 8192, 128256, tied=True),
+        _decoder("llama-8b", "llama", 1, 2048, 4096, 32, 32, 8, 14336, 128256),
+        _decoder("qwen3-0.6b", "qwen3", 4, 2048, 1024, 28, 16, 8, 3072, 151936, tied=True,
+                 head_dim=128),
+        _decoder("gemma3-1b", "gemma3", 2, 2048, 1152, 26, 4, 1, 6912, 262144, tied=True,
+                 head_dim=256, window=512),
+        Case("t5-base", "t5", 16, 512, 768, 12, 12, 3072, 32128, target=128),
+        Case("vit-b16", "vit", 128, 197, 768, 12, 12, 3072, 0, image=224, labels=1000, dropout=0.0),
+        Case("modernbert-base", "modernbert", 16, 1024, 768, 22, 12, 1152, 50368, window=128,
+             positions=8192, dropout=0.0, labelled=0.3),
+        Case("whisper-small", "whisper", 16, 448, 768, 12, 12, 3072, 51865, positions=448,
+             dropout=0.0),
         # Small ones for comparisons of numbers.
         _small("small-bert", "bert-mlm", 0.1, 0.15),
         _small("small-bert-nodropout", "bert-mlm", 0.0, 0.15),
@@ -103,72 +127,6 @@ CASES = {
         _small("small-gpt2-nodropout", "gpt2", 0.0, 1.0),
     ]
 }  # fmt: skip
-
-
-def config(case):
-    """The Hugging Face configuration of a case (none for the MLP)."""
-    import transformers
-
-    bert = dict(
-        vocab_size=case.vocab,
-        hidden_size=case.hidden,
-        num_hidden_layers=case.layers,
-        num_attention_heads=case.heads,
-        intermediate_size=case.inter,
-        max_position_embeddings=case.positions,
-        hidden_dropout_prob=case.dropout,
-        attention_probs_dropout_prob=case.dropout,
-        num_labels=case.labels,
-    )
-    if case.family in ("bert-mlm", "bert-cls"):
-        return transformers.BertConfig(**bert)
-    if case.family == "roberta-cls":
-        return transformers.RobertaConfig(
-            **bert, classifier_dropout=case.dropout, type_vocab_size=1, layer_norm_eps=1e-5
-        )
-    if case.family == "deberta-mlm":
-        return transformers.DebertaV2Config(
-            **bert,
-            type_vocab_size=0,
-            relative_attention=True,
-            max_relative_positions=-1,
-            position_buckets=256,
-            norm_rel_ebd="layer_norm",
-            share_att_key=True,
-            pos_att_type=["p2c", "c2p"],
-            position_biased_input=False,
-            layer_norm_eps=1e-7,
-        )
-    if case.family == "gpt2":
-        return transformers.GPT2Config(
-            vocab_size=case.vocab,
-            n_positions=case.positions,
-            n_embd=case.hidden,
-            n_layer=case.layers,
-            n_head=case.heads,
-            n_inner=case.inter,
-            resid_pdrop=case.dropout,
-            embd_pdrop=case.dropout,
-            attn_pdrop=case.dropout,
-            bos_token_id=None,
-            eos_token_id=None,
-            use_cache=False,
-        )
-    if case.family == "llama":
-        return transformers.LlamaConfig(
-            vocab_size=case.vocab,
-            hidden_size=case.hidden,
-            num_hidden_layers=case.layers,
-            num_attention_heads=case.heads,
-            num_key_value_heads=case.kv_heads,
-            intermediate_size=case.inter,
-            max_position_embeddings=case.positions,
-            tie_word_embeddings=case.hidden == 2048,
-            bos_token_id=None,
-            eos_token_id=None,
-            use_cache=False,
-        )
-    raise ValueError(f"{case.name}: no configuration for the family {case.family}")
 
 
 def _mlp(case):
@@ -193,32 +151,28 @@ def _mlp(case):
 
 def build(case, attention):
     """The module with random weights. attention: the implementation's name, eager for exports."""
-    import transformers
+    return _mlp(case).train() if case.family == "mlp" else families.build(case, attention)
 
-    if case.family == "mlp":
-        return _mlp(case).train()
-    classes = {
-        "bert-mlm": transformers.BertForMaskedLM,
-        "bert-cls": transformers.BertForSequenceClassification,
-        "roberta-cls": transformers.RobertaForSequenceClassification,
-        "deberta-mlm": transformers.DebertaV2ForMaskedLM,
-        "gpt2": transformers.GPT2LMHeadModel,
-        "llama": transformers.LlamaForCausalLM,
-    }
-    settings = config(case)
-    settings._attn_implementation = "eager" if case.family == "deberta-mlm" else attention
-    return classes[case.family](settings).train()
+
+def is_maskless(case):
+    """Whether attention needs no mask but "causal"."""
+    return case.density == 1.0 and not (case.family != "mlp" and families.FAMILIES[case.family].windows)
 
 
 def axes(case):
     """Names of the free sizes: {input: {axis: name}}."""
-    if case.family == "mlp":
-        return {"x": {0: "batch"}, "labels": {0: "batch"}}
-    token = {0: "batch", 1: "seq"}
+    row, token = {0: "batch"}, {0: "batch", 1: "seq"}
+    first = {"rows": "x", "images": "pixel_values", "speech": "input_features"}
+    if case.inputs in ("rows", "images"):
+        return {first[case.inputs]: row, "labels": row}
+    if case.inputs == "speech":
+        return {first[case.inputs]: row, "labels": token}
+    if case.inputs == "translation":
+        return {"input_ids": token, "labels": {0: "batch", 1: "target"}}
     result = {"input_ids": token}
     if case.density < 1.0:
         result["attention_mask"] = token
-    result["labels"] = {0: "batch"} if case.family.endswith("cls") else token
+    result["labels"] = row if case.family.endswith("cls") else token
     return result
 
 
@@ -226,11 +180,29 @@ def make_data(case, batches, seed=1):
     """Arrays with `batches` batches, one for each input of the graph."""
     rng = np.random.default_rng(seed)
     rows = batches * case.batch
-    if case.family == "mlp":
+    if case.inputs in ("rows", "images"):
+        name, shape = "x", (case.vocab,)
+        if case.inputs == "images":
+            name, shape = "pixel_values", (3, case.image, case.image)
         return {
-            "x": rng.standard_normal((rows, case.vocab), dtype=np.float32),
+            name: rng.standard_normal((rows, *shape), dtype=np.float32),
             "labels": rng.integers(0, case.labels, rows),
         }
+    if case.inputs == "speech":
+        return {
+            "input_features": rng.standard_normal((rows, 80, FRAMES), dtype=np.float32),
+            "labels": rng.integers(4, case.vocab, (rows, case.seq)),
+        }
+    if case.inputs == "translation":
+        return {
+            "input_ids": rng.integers(4, case.vocab, (rows, case.seq)),
+            "labels": rng.integers(4, case.vocab, (rows, case.target)),
+        }
+    return make_tokens(case, rng, rows)
+
+
+def make_tokens(case, rng, rows):
+    """Rows of tokens, with padding behind them where the case is not dense."""
     shape = (rows, case.seq)
     # Ids start above the special tokens: 1 is RoBERTa's padding, which shifts positions.
     ids = rng.integers(4, case.vocab, shape)
@@ -251,54 +223,3 @@ def make_data(case, batches, seed=1):
         if case.labelled == 1.0:
             data["labels"] = np.where(real, ids, IGNORE)
     return {name: np.ascontiguousarray(value, np.int64) for name, value in data.items()}
-
-
-def parameter_count(case):
-    """(parameters of matmuls in the layers, of the vocabulary projection, of all else)."""
-    h, inter, vocab = case.hidden, case.inter, case.vocab
-    if case.family == "mlp":
-        return vocab * h + h * h + h * case.labels, 0, 2 * h + case.labels
-    if case.family == "llama":
-        kv = h * case.kv_heads // case.heads
-        body = case.layers * (2 * h * h + 2 * h * kv + 3 * h * inter)
-        tied = case.hidden == 2048
-        return body, vocab * h, (0 if tied else vocab * h) + (2 * case.layers + 1) * h
-    body = case.layers * (4 * h * h + 2 * h * inter)
-    small = case.layers * (4 * h + h + inter + 4 * h) + 2 * h
-    if case.family == "gpt2":
-        return body, vocab * h, case.positions * h + small
-    if case.family.endswith("cls"):
-        head = h * h + h * case.labels
-        return body + head, 0, vocab * h + (case.positions + 2) * h + small
-    return body + h * h, vocab * h, (case.positions + 2) * h + small + vocab
-
-
-def limit(case, real_tokens=False):
-    """Milliseconds that no step can go below on the machine of the constants above, by part.
-
-    Matmuls at GEMM speed, attention at what the library reaches, optimizer, loss and
-    embedding bytes at copy speed. Elementwise traffic is not in it. real_tokens counts only tokens
-    that are not padding and only labelled rows of the vocabulary projection.
-    """
-    body, head, rest = parameter_count(case)
-    density = case.density if real_tokens else 1.0
-    tokens = case.batch * case.seq * density
-    rows = tokens * (case.labelled if real_tokens else 1.0)
-    gemm = 6.0 * (body * tokens + head * rows)
-    attention = 0.0
-    if case.family != "mlp":
-        causal = 0.5 if case.family in ("gpt2", "llama") else 1.0
-        pairs = case.batch * (case.seq * density) ** 2 * causal
-        # Two matmuls forward, five backward (one of them computes the scores again).
-        attention = 14.0 * pairs * case.hidden * case.layers
-    parameters = body + head + rest
-    # AdamW: parameter and two moments read and written, gradient read; the low copy written.
-    optimizer = parameters * (14 if case.precision == "pure-bf16" else 30)
-    loss = 4.0 * rows * case.vocab if head else 0.0  # bf16 logits written and read once
-    embedding = 12.0 * tokens * case.hidden if case.family != "mlp" else 0.0
-    parts = {
-        "gemm": gemm / GEMM_FLOPS,
-        "attention": attention / ATTENTION_FLOPS,
-        "bytes": (optimizer + loss + embedding) / COPY_BYTES_PER_S,
-    }
-    return {name: 1e3 * seconds for name, seconds in parts.items()}

@@ -59,7 +59,7 @@ def build(case, precision, device):
     ALL_ATTENTION_FUNCTIONS.register("maskless", maskless_attention)
     torch.manual_seed(1)
     with torch.device(device):
-        model = models.build(case, "maskless" if case.density == 1.0 else "sdpa")
+        model = models.build(case, "maskless" if models.is_maskless(case) else "sdpa")
     return model.to(torch.bfloat16) if precision == "pure-bf16" else model
 
 

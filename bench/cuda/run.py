@@ -4,11 +4,13 @@
 
   bench/cuda/run.py PACKAGES bert-large-64x128 gpt2 --results results.jsonl --deadline 560
 
-PACKAGES is the folder that compile.py wrote. For every case: data is made, trainc-run trains with
+PACKAGES is the folder that compile.py wrote. First every case is profiled for a few steps, and the
+speeds that the machine sustains are measured: of a copy, and of libraries at the shapes of these
+profiles (machine.py); limits.py makes the limit of them. Then for every case trainc-run trains with
 random first weights, PyTorch in each mode (peer_torch.py), llm.c if asked for, then trainc-run
 again, so that a drift of the machine shows. Prints medians with the 10th and 90th percentile, memory as the process and as
-the device accounts for it, ratios to the best mode of PyTorch and to the limit (models.limit), and
-appends a JSON line for each to RESULTS. Cases that would begin after DEADLINE seconds are left out
+the device accounts for it, ratios to the best mode of PyTorch and to the limit, and by class of
+command our time, the limit and what lies between; appends a JSON line for each to RESULTS. Cases that would begin after DEADLINE seconds are left out
 and named; so are modes of PyTorch, except the first one asked for.
 
 Needs numpy; PyTorch and transformers in --torch-python.
@@ -26,11 +28,14 @@ import sys
 import threading
 import time
 
+import limits
 import models
 from compile import package_name
 
 import numpy as np
 
+#: Steps of a profile, of which the first three are warm-up.
+PROFILED = 8
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
@@ -106,19 +111,26 @@ def spread(times):
     return {"step_ms": statistics.median(times), "p10": tenths[0], "p90": tenths[-1]}
 
 
-def steps_for(case, arguments):
-    """Enough steps for a steady state: about four seconds if we were at twice the limit."""
-    if arguments.steps:
-        return arguments.steps
-    limit = sum(models.limit(case).values())
-    return int(min(2000, max(60, 4000 / (2 * limit))))
-
-
-def run_ours(case, package, data, arguments, seconds):
-    steps = steps_for(case, arguments)
+def our_command(case, package, data, arguments, steps):
     command = [arguments.trainc_run, package, "--data", data, "--batch-size", case.batch]
     command += ["--init", "normal:0.02", "--steps", steps, "--log-format", "json"]
-    command += ["--memory-stats", *arguments.run_option]
+    return command + arguments.run_option
+
+
+def profile_ours(case, package, data, arguments, seconds):
+    """The commands of a step (limits.read_profile), or what went wrong as a text."""
+    profile = data.with_suffix(".profile.json")
+    command = our_command(case, package, data, arguments, PROFILED)
+    code, _, errors = run_process(command + ["--profile", profile], seconds)
+    if code != 0:
+        return "no end in time" if code is None else f"exit code {code}: {tail(errors)}"
+    return limits.read_profile(profile)
+
+
+def run_ours(case, package, data, arguments, seconds, expected_ms):
+    """Enough steps for a steady state: about three seconds by what a step is expected to take."""
+    steps = arguments.steps or int(min(2000, max(60, 3000 / expected_ms)))
+    command = our_command(case, package, data, arguments, steps) + ["--memory-stats"]
     watch = MemoryWatch()
     code, lines, errors = run_process(command, seconds)
     used = watch.stop()
@@ -149,7 +161,7 @@ def run_peer(case, mode, precision, data, arguments, seconds):
         command = [arguments.torch_python, HERE / "peer_llmc.py", arguments.llmc, case.name]
     else:
         command = [arguments.torch_python, HERE / "peer_torch.py", case.name, "--modes", mode]
-        command += ["--precision", precision, "--data", data]
+        command += ["--precision", precision, "--data", data, "--device", arguments.device]
     watch = MemoryWatch()
     code, lines, errors = run_process(command, seconds)
     used = watch.stop()
@@ -170,6 +182,7 @@ class Run:
         self.begin = time.monotonic()
         self.id = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.left_out = []
+        self.profiles, self.speeds = {}, None
 
     def left(self):
         return self.arguments.deadline - (time.monotonic() - self.begin)
@@ -180,20 +193,74 @@ class Run:
             log.write(json.dumps(line) + "\n")
         return line
 
+    def precision_of(self, case):
+        return self.arguments.precision or case.precision
+
+    def package_of(self, case):
+        return self.arguments.packages / package_name(case, self.precision_of(case))
+
+    def data_of(self, case):
+        return self.arguments.results.parent / f"{case.name}.npz"
+
+    def profile(self, cases):
+        """Every case's data and profile."""
+        for case in cases:
+            np.savez(self.data_of(case), **models.make_data(case, 4))
+            found = "the time was up"
+            if self.left() > 30:
+                seconds = min(self.left(), 90)
+                found = profile_ours(
+                    case, self.package_of(case), self.data_of(case), self.arguments, seconds
+                )
+            if isinstance(found, str):
+                print(f"{case.name}: no profile, so no limit: {found}")
+            else:
+                self.profiles[case.name] = found
+
+    def measure_machine(self):
+        """The speeds that limits are made of, at the shapes of all profiles together."""
+        shapes = {}
+        for rows in self.profiles.values():
+            for shape in limits.shapes_of(rows):
+                shapes.setdefault(shape["key"], shape)
+        file = self.arguments.results.parent / "shapes.json"
+        file.write_text(json.dumps(list(shapes.values())))
+        command = [self.arguments.torch_python, HERE / "machine.py", "--shapes", file]
+        command += ["--seconds", self.arguments.shape_seconds, "--device", self.arguments.device]
+        code, lines, errors = run_process(command, self.arguments.shape_seconds + 90)
+        if code != 0:
+            print(f"machine.py failed, so there are no limits: {tail(errors)}")
+            return
+        self.speeds = json.loads(lines[-1][1])
+        self.record("machine", **{k: v for k, v in self.speeds.items() if k != "shapes"})
+        print(
+            f"{self.speeds['device']}: copy {self.speeds['copy_bytes_per_s'] / 1e12:.2f} TB/s,"
+            f" bf16 matmul {self.speeds['gemm_flops'] / 1e12:.0f} TFLOP/s, torch {self.speeds['torch']};"
+            f" {len(self.speeds['shapes'])} shapes, {self.speeds['shapes_left_out']} left out"
+        )
+
+    def limit_of(self, case):
+        """Milliseconds, or None without a profile or the machine's speeds."""
+        rows = self.profiles.get(case.name)
+        return limits.limit_ms(rows, self.speeds) if rows and self.speeds else None
+
+    def tell_classes(self, case, step_ms):
+        if self.limit_of(case) is None:
+            return
+        lines = limits.classes_of(self.profiles[case.name], self.speeds, step_ms)
+        print(limits.describe(lines), end="", flush=True)
+        for line in lines:
+            self.record("class", case=case.name, precision=self.precision_of(case), **vars(line))
+
     def case(self, case):
         arguments = self.arguments
-        precision = arguments.precision or case.precision
-        package = arguments.packages / package_name(case, precision)
-        data = arguments.results.parent / f"{case.name}.npz"
-        np.savez(data, **models.make_data(case, 4))
-        limit, real = models.limit(case), models.limit(case, real_tokens=True)
-        print(
-            f"\n{case.name}, {precision}, {case.batch} x {case.seq}:"
-            f" limit {sum(limit.values()):.2f} ms"
-            f" ({', '.join(f'{name} {part:.2f}' for name, part in limit.items())}),"
-            f" of real tokens {sum(real.values()):.2f} ms",
-            flush=True,
-        )
+        precision, package, data = self.precision_of(case), self.package_of(case), self.data_of(case)
+        limit = self.limit_of(case)
+        shape = " x ".join(str(size) for size in case.sizes.values())
+        told = "no limit" if limit is None else f"limit {limit:.2f} ms"
+        print(f"\n{case.name}, {precision}, {shape}: {told}", flush=True)
+        rows = self.profiles.get(case.name, [])
+        expected = max(0.01, sum(row["ms"] for row in rows)) if rows else 50.0
         plan = [("torch " + mode, mode) for mode in arguments.modes]
         if arguments.llmc and case.family == "gpt2":
             plan.append(("llm.c", "llm.c"))
@@ -208,15 +275,18 @@ class Run:
                 self.left_out.append(f"{case.name}: {who}")
                 continue
             if mode is None:
-                result = run_ours(case, package, data, arguments, seconds)
+                result = run_ours(case, package, data, arguments, seconds, expected)
             else:
                 result = run_peer(case, mode, precision, data, arguments, seconds)
-            line = self.record("step", case=case.name, who=who, precision=precision, **result)
-            line["limit_ms"] = sum(limit.values())
+            line = self.record(
+                "step", case=case.name, who=who, precision=precision, limit_ms=limit, **result
+            )
             print_line(line)
             found.append(line)
         data.unlink()
-        summarize(found, sum(limit.values()))
+        ours = summarize(found, limit)
+        if ours is not None:
+            self.tell_classes(case, ours)
 
 
 def gigabytes(count):
@@ -242,13 +312,15 @@ def print_line(line):
 
 
 def summarize(lines, limit):
+    """Prints the ratios of a case; the mean of our medians, or None where none ended."""
     ours = [line["step_ms"] for line in lines if line["who"] == "trainc" and "step_ms" in line]
     peers = [line for line in lines if line["who"].startswith("torch") and "step_ms" in line]
     hand = [line["step_ms"] for line in lines if line["who"] == "llm.c" and "step_ms" in line]
     if not ours:
-        return
+        return None
     mean = statistics.mean(ours)
-    text = f"  -> trainc {mean:.3f} ms, {mean / limit:.2f}x the limit"
+    text = f"  -> trainc {mean:.3f} ms"
+    text += f", {mean / limit:.2f}x the limit of {limit:.3f} ms" if limit else ""
     if peers:
         best = min(peers, key=lambda line: line["step_ms"])
         ratios = [t / best["step_ms"] for t in ours]
@@ -257,6 +329,7 @@ def summarize(lines, limit):
         )
     text += f", {mean / hand[0]:.3f}x llm.c" if hand else ""
     print(text, flush=True)
+    return mean
 
 
 def main():
@@ -270,6 +343,8 @@ def main():
     parser.add_argument("--steps", type=int, help="of trainc-run (default: by the case)")
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--torch-python", default=sys.executable)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of PyTorch")
+    parser.add_argument("--shape-seconds", type=float, default=60, help="for speeds at shapes")
     parser.add_argument("--llmc", metavar="BINARY", help="train_gpt2cu, beside GPT-2 cases")
     parser.add_argument("--trainc-run", default=ROOT / "build/bin/trainc-run")
     parser.add_argument("--run-option", action="append", default=[], help="one more for trainc-run")
@@ -281,15 +356,8 @@ def main():
     found = subprocess.run([arguments.torch_python, "-c", site], stdout=subprocess.PIPE, text=True)
     os.environ.setdefault("TRAINRT_CUDA_PATH", found.stdout.strip())
     run = Run(arguments)
-    code, lines, errors = run_process([arguments.torch_python, HERE / "machine.py"], 120)
-    if code == 0:
-        machine = run.record("machine", **json.loads(lines[-1][1]))
-        print(
-            f"{machine['device']}: copy {machine['copy_bytes_per_s'] / 1e12:.2f} TB/s,"
-            f" bf16 matmul {machine['gemm_flops'] / 1e12:.0f} TFLOP/s, torch {machine['torch']}"
-        )
-    else:
-        print(f"machine.py failed: {tail(errors)}")
+    run.profile([models.CASES[name] for name in arguments.cases])
+    run.measure_machine()
     compiled = arguments.packages / "compile.jsonl"
     if compiled.exists():
         latest = {}

@@ -48,9 +48,9 @@ def step_row(case, precision, lines):
     working = [line for who, line in peers.items() if who != "llm.c" and "step_ms" in line]
     time = statistics.mean(line["step_ms"] for line in ours)
     low, high = min(line["p10"] for line in ours), max(line["p90"] for line in ours)
-    limit = sum(models.limit(case).values())
+    limit = next((line["limit_ms"] for line in ours if line.get("limit_ms")), None)
     best = min(working, key=lambda line: line["step_ms"]) if working else None
-    shape = f"{case.batch}" if case.family == "mlp" else f"{case.batch} x {case.seq}"
+    shape = " x ".join(str(size) for size in case.sizes.values())
     return [
         f"{case.name} {shape}, {precision}",
         f"{milliseconds(time)} ({milliseconds(low)} - {milliseconds(high)})",
@@ -60,8 +60,8 @@ def step_row(case, precision, lines):
         cell(peers.get("graphs")),
         cell(peers.get("llm.c")),
         f"{time / best['step_ms']:.3f}" if best else "-",
-        f"{milliseconds(limit)}",
-        f"{time / limit:.2f}",
+        milliseconds(limit) if limit else "-",
+        f"{time / limit:.2f}" if limit else "-",
         size(max(line["peak_bytes"] for line in ours)),
         size(best.get("peak_reserved")) if best else "-",
     ]
@@ -72,6 +72,9 @@ STEP_HEAD = [
     "graphs ms", "llm.c ms", "ratio to the best of PyTorch",
     "limit ms", "times the limit", "our peak GB", "peak GB of the best",
 ]  # fmt: skip
+
+
+CLASS_HEAD = ["case", "class", "commands", "ms", "limit ms", "times the limit", "GB", "TFLOP"]
 
 
 def step_table(lines):
@@ -92,6 +95,33 @@ def step_table(lines):
             if found == name and good:
                 rows.append(step_row(case, precision, by_run[good[-1]]))
     return table(STEP_HEAD, rows)
+
+
+def class_table(lines):
+    """Of every case and precision the classes of the latest run that has them."""
+    runs = {}
+    for line in lines:
+        if line["kind"] == "class":
+            runs.setdefault((line["case"], line["precision"]), {}).setdefault(
+                line["run"], []
+            ).append(line)
+    rows = []
+    for (name, precision), by_run in runs.items():
+        for line in by_run[max(by_run)]:
+            limit = line["limit_ms"]
+            rows.append(
+                [
+                    f"{name}, {precision}",
+                    line["name"],
+                    str(line["commands"]),
+                    f"{line['ms']:.2f}",
+                    f"{limit:.2f}",
+                    f"{line['ms'] / limit:.2f}" if limit else "-",
+                    f"{line['bytes'] / 1e9:.2f}",
+                    f"{line['flops'] / 1e12:.2f}",
+                ]
+            )
+    return table(CLASS_HEAD, rows)
 
 
 def compile_table(lines):
@@ -165,6 +195,7 @@ def main():
     parts = {
         "machine": machine_text(lines),
         "steps": step_table(lines),
+        "classes": class_table(lines),
         "compile times": compile_table(lines),
         "kernels": kernel_table(lines),
     }

@@ -28,14 +28,17 @@ static bool isMinimumOf(DimAttr dim, DimAttr bound) {
          });
 }
 
-/// min(elements, all). One that is a multiple of the other is the larger, so that most formulas are
-/// as short as the sizes that they are made of.
+/// Whether a is at most b by their terms alone: a multiple of it, or with no larger coefficient.
+static bool isClearlyAtMost(DimAttr a, DimAttr b) {
+  return a == b || a.isConstant(0) || divideExactly(b, a) ||
+         llvm::all_of((b - a).getCoefficients(), [](int64_t factor) { return factor >= 0; });
+}
+
+/// min(elements, all), as short as the sizes that it is made of.
 static DimAttr atMost(DimAttr elements, DimAttr all) {
-  if (elements.isConstant(0) || isMinimumOf(elements, all))
+  if (isClearlyAtMost(elements, all) || isMinimumOf(elements, all))
     return elements;
-  if (divideExactly(elements, all))
-    return all;
-  return divideExactly(all, elements) ? elements : minDim(elements, all);
+  return isClearlyAtMost(all, elements) ? all : minDim(elements, all);
 }
 
 KernelWork trainc::getKernelWork(FusionOp fusion) {
