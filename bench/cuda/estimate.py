@@ -9,6 +9,7 @@ given, as do those that trainc has not fixed (--dim).
 """
 
 import argparse
+import math
 import pathlib
 import re
 import subprocess
@@ -77,13 +78,24 @@ class Program:
 
     def gemm(self, body, _):
         m, n, k = (self.number(axis, body) for axis in "mnk")
+        # Extents of the batch axes, then the strides of a, b and c along them.
         batch = re.search(r" batch (.*)$", body)
-        extents = batch[1].split()[: len(batch[1].split()) // 4] if batch else []
-        for extent in extents:
-            m *= self.value(extent)  # each has factors of its own
+        numbers = [self.value(word) for word in batch[1].split()] if batch else []
+        rank = len(numbers) // 4
+
+        def times(which):
+            """How many matrices of its own an operand has: one along axes where it is repeated."""
+            strides = numbers[which * rank : (which + 1) * rank] if which else [1] * rank
+            return math.prod(e for e, stride in zip(numbers, strides) if stride)
+
         width = WIDTH[self.attribute("dtype", body, "f32")]
-        count = m * k + k * n + m * n
-        return {"class": "matmul", "bytes": width * count, "flops": 2 * m * n * k}
+        result = WIDTH[self.attribute("c_dtype", body, "f32")]
+        epilogue = self.attribute("epilogue", body, "none")
+        updates = self.attribute("beta", body) != "0"
+        moved = width * (m * k * times(1) + k * n * times(2))
+        moved += m * n * times(3) * (result * (2 if updates else 1) + width * ("gelu" in epilogue))
+        moved += width * n * ("bias" in epilogue or "bgrad" in epilogue)
+        return {"class": "matmul", "bytes": moved, "flops": 2 * times(0) * m * n * k}
 
     def attention(self, body, _):
         batch, heads, kv_heads, rows, keys, columns, values = (
