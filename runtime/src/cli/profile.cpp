@@ -36,19 +36,19 @@ void Profile::attach(trainrt_session_options &settings) {
 
 void Profile::add(const trainrt_command &command) {
   Entry &entry = entries[{command.function, command.index}];
-  // All runs of a command have the same name, nodes and bytes; texts are copied, as they are the
-  // session's.
+  // All runs of a command have the same nodes, and a name and a shape alike; texts are copied, as
+  // they are the session's.
   if (entry.milliseconds.empty()) {
     entry.name = command.name;
     entry.nodes.assign(command.nodes, command.nodes + command.node_count);
-    entry.bytes = command.bytes;
     entry.sent = command.sent_bytes;
-    entry.flops = command.flops;
     entry.kind = command.class_name;
     entry.type = command.type;
     for (size_t i = 0; i < command.shape_count; ++i)
       entry.shape.emplace_back(command.shape_names[i], command.shape[i]);
   }
+  entry.allBytes += command.bytes;
+  entry.allFlops += command.flops;
   entry.milliseconds.push_back(command.milliseconds);
   entry.waited.push_back(command.waited_milliseconds);
   entry.lastStart = command.start_milliseconds;
@@ -96,7 +96,7 @@ std::string Profile::trace() const {
     event("\"ph\":\"X\",\"name\":" + jsonString(entry.name) + "," + place +
           ",\"ts\":" + fixed(entry.lastStart * 1e3, 3) +
           ",\"dur\":" + fixed(entry.milliseconds.back() * 1e3, 3) + ",\"args\":{\"command\":" +
-          std::to_string(key.second) + ",\"bytes\":" + std::to_string(entry.bytes) +
+          std::to_string(key.second) + ",\"bytes\":" + std::to_string(entry.bytes()) +
           ",\"sent_bytes\":" + std::to_string(entry.sent) + ",\"nodes\":" + jsonString(nodes) +
           "}");
   }
@@ -114,8 +114,8 @@ std::vector<Profile::Class> Profile::classes() const {
     sum.name = entry.kind;
     ++sum.commands;
     sum.ms += entry.own();
-    sum.bytes += double(entry.bytes);
-    sum.flops += double(entry.flops);
+    sum.bytes += double(entry.bytes());
+    sum.flops += double(entry.flops());
     totals[key.first] += entry.own();
   }
   std::vector<Class> list;
@@ -140,13 +140,14 @@ void Profile::write(const std::string &path) const {
   std::string text;
   for (const auto &[key, entry] : entries) {
     const double ms = entry.median();
-    text +=
-        "{\"function\":" + jsonString(key.first) + ",\"command\":" + std::to_string(key.second) +
-        ",\"name\":" + jsonString(entry.name) + ",\"class\":" + jsonString(entry.kind) +
-        ",\"ms\":" + fixed(ms, 6) + ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
-        ",\"bytes\":" + std::to_string(entry.bytes) + ",\"flops\":" + std::to_string(entry.flops) +
-        ",\"sent_bytes\":" + std::to_string(entry.sent) +
-        ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
+    text += "{\"function\":" + jsonString(key.first) +
+            ",\"command\":" + std::to_string(key.second) + ",\"name\":" + jsonString(entry.name) +
+            ",\"class\":" + jsonString(entry.kind) + ",\"ms\":" + fixed(ms, 6) +
+            ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
+            ",\"bytes\":" + std::to_string(entry.bytes()) +
+            ",\"flops\":" + std::to_string(entry.flops()) +
+            ",\"sent_bytes\":" + std::to_string(entry.sent) +
+            ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes()), ms), 4) + ",\"nodes\":[";
     for (size_t i = 0; i < entry.nodes.size(); ++i)
       text += (i ? "," : "") + jsonString(entry.nodes[i]);
     if (!entry.shape.empty()) {
@@ -213,7 +214,7 @@ std::string Profile::table() const {
     ++line.launches;
     line.ms += ms;
     line.own += entry.own();
-    line.bytes += double(entry.bytes);
+    line.bytes += double(entry.bytes());
     line.sent += double(entry.sent);
     totals[key.first] += entry.own();
   }

@@ -37,12 +37,15 @@ private:
     std::string name, kind, type;
     std::vector<std::string> nodes;
     std::vector<std::pair<std::string, int64_t>> shape;
-    uint64_t bytes = 0, sent = 0, flops = 0;
-    std::vector<double> milliseconds; ///< of each run
-    std::vector<double> waited;       ///< of each run, for an exchange
+    uint64_t sent = 0, allBytes = 0, allFlops = 0; ///< the latter of all runs together
+    std::vector<double> milliseconds;              ///< of each run
+    std::vector<double> waited;                    ///< of each run, for an exchange
     double lastStart = 0;
 
     double median() const { return medianOf(milliseconds); }
+    /// Means: batches may differ in what counts of them.
+    uint64_t bytes() const { return allBytes / milliseconds.size(); }
+    uint64_t flops() const { return allFlops / milliseconds.size(); }
     /// What a function's time has of it.
     double own() const { return sent ? medianOf(waited) : median(); }
     static double medianOf(const std::vector<double> &runs);

@@ -213,6 +213,12 @@ class Cases:
             expect(forward["bytes"] == 6 * 12 + 12 + 16 + 6 * 8 + 6 * 4, forward)
             expect(forward["nodes"] == ["/model/Gather"] and forward["ms"] > 0, forward)
             expect(forward["of_copy"] >= 0, forward)
+            # Of evaluations the last batch has two rows of the twenty: the mean of 6, 6, 6 and 2.
+            other = self.scratch()
+            self.run(package, *flags[:-1], other, "--eval", self.folder / "good.npz")
+            evaluated = [json.loads(line) for line in other.read_text().splitlines()]
+            mean = [row["bytes"] for row in evaluated if row["function"] == "eval"]
+            expect(mean[0] == 5 * 12 + 12 + 16 + 5 * 8 + 5 * 4, evaluated)
             expect([steps[i]["class"] for i in (0, 2)] == ["other", "copy"], rows)
             # The matmul of the CPU's package is a command, that of the GPU's a kernel of no told form.
             if "shape" in steps[3]:
