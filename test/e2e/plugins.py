@@ -109,17 +109,17 @@ class Plugins(Run):
         command = [self.cc, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-I", self.source / "runtime/include"]
         subprocess.run([*command, self.folder / f"{name}.c", "-o", self.folder / f"{name}.so", "-lm"], check=True)
 
-    def compile(self, text, plugin=None):
+    def compile(self, text, plugin=None, *options):
         source, model, package = (self.base / f"m.{kind}" for kind in ("txt", "onnx", "tpk"))
         source.write_text(text)
         subprocess.run([sys.executable, self.make_onnx, source, model], check=True)
-        command = [self.tools[0], model, "-o", package, "--target", "cpu:native"]
+        command = [self.tools[0], model, "-o", package, "--target", "cpu:native", *options]
         subprocess.run(command + (["--plugin", self.folder / plugin] if plugin else []), check=True, capture_output=True)
         return package
 
     def train(self, package, data, *options):
         np.savez(self.base / "d.npz", **data)
-        command = [self.tools[1], package, "--data", self.base / "d.npz", "--batch-size", "4", "--epochs", "2", *options]
+        command = [self.tools[1], package, "--data", self.base / "d.npz", "--epochs", "2", *(options or ("--batch-size", "4"))]
         return subprocess.run(command + ["--log-format", "json"], capture_output=True, text=True)
 
     def losses(self, package, data, *options):
@@ -139,9 +139,12 @@ def main():
         wanted = run.gradients(run.compile(HEAD + FUNCTION + SWISH + MEAN), **data)
         package = run.compile(HEAD + FUNCTION + SWISH + MEAN, "swish.json")
         expect_equal("the example", run.gradients(package, **data), wanted)
-        losses = run.losses(package, data, "--threads", "1")
-        assert losses == run.losses(package, data, "--threads", "2") and losses[-1] < losses[-3], losses
-        assert run.losses(package, data, "--accumulate", "2"), "of micro-batches"
+        losses = run.losses(package, data, "--batch-size", "4", "--threads", "1")
+        assert losses == run.losses(package, data, "--batch-size", "4", "--threads", "2") and losses[-1] < losses[-3], losses
+        # Ranks, each of which holds a part of the optimizer's state, have the bits of micro-batches.
+        accumulated = run.losses(package, data, "--accumulate", "2", "--batch-size", "2")
+        ranks = run.compile(HEAD + SWISH + MEAN, "swish.json", "--distribute", "zero1")
+        assert accumulated == run.losses(ranks, data, "--emulate-world", "2", "--batch-size", "2"), accumulated
 
         (run.folder / "halves.json").write_text(HALVES)
         run.build(HALVES_C, "halves")
