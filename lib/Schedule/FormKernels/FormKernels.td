@@ -23,7 +23,8 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     `recompute-cost` an element and reads at most two tensors as large as the value:
     - where its readers are near, if reading these tensors there moves fewer bytes than storing the value and
       reading it: at most as many where next to nothing is computed, else at most three quarters;
-    - where they come later, if at most one of these tensors has to be kept longer for it.
+    - where they come later (by when kernels run, so a mask that the forward's kernel would make for the backward is
+      late), if what has to be kept longer for it takes less memory than the value, or as much and it reads nothing else.
 
     What it needs of a smaller rank from a reduction (a row's mean) is stored for it.
 

@@ -22,6 +22,11 @@ int KernelGroups::groupOf(Value value) const {
   return def ? groupOf(def) : -1;
 }
 
+unsigned KernelGroups::runPositionOf(Operation *op) const {
+  const int g = groupOf(op);
+  return g < 0 ? positionOf(op) : std::min(positionOf(op), groups[g].duePosition(positions));
+}
+
 //===----------------------------------------------------------------------===//
 // What reads and is read
 //===----------------------------------------------------------------------===//
@@ -82,7 +87,7 @@ void KernelGroups::forEachOutsideReader(Value value, int own,
 unsigned KernelGroups::lastReader(Value value) const {
   unsigned last = 0;
   for (Operation *user : value.getUsers()) {
-    last = std::max(last, positionOf(user));
+    last = std::max(last, runPositionOf(user));
     if (isInline(user))
       for (Value result : user->getResults())
         last = std::max(last, lastReader(result));

@@ -23,6 +23,8 @@ public:
   int groupOf(mlir::Value value) const;
   /// Places of ops in program order.
   unsigned positionOf(mlir::Operation *op) const { return positions.lookup(op); }
+  /// Where the kernel runs that holds the op: above it where a sum of the kernel stands.
+  unsigned runPositionOf(mlir::Operation *op) const;
   const llvm::DenseMap<mlir::Operation *, unsigned> &getPositions() const { return positions; }
 
   //===--------------------------------------------------------------------===//
@@ -38,7 +40,7 @@ public:
   /// Groups (-1: no kernel) that read `value` from elsewhere than from group `own`, inline readers
   /// looked through.
   void forEachOutsideReader(mlir::Value value, int own, llvm::function_ref<void(int)> fn) const;
-  /// Position of the last op that reads the value, inline readers looked through.
+  /// Where the last kernel or op runs that reads the value, inline readers looked through.
   unsigned lastReader(mlir::Value value) const;
 
   //===--------------------------------------------------------------------===//

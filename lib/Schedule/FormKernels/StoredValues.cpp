@@ -53,36 +53,70 @@ bool trainc::isRecomputable(const KernelGroups &groups, Operation *op, unsigned 
   }
   return true;
 }
+namespace {
+/// Where values are read for the last time.
+class LastReaders {
+public:
+  explicit LastReaders(const KernelGroups &groups) : groups(groups) {}
+
+  unsigned of(Value value) const { return std::max(groups.lastReader(value), later.lookup(value)); }
+  /// What is computed again at `last` reads these tensors there.
+  void extend(const Recomputation &again, unsigned last) {
+    for (Value leaf : again.tensors) {
+      unsigned &own = later[leaf];
+      own = std::max(own, last);
+    }
+  }
+
+private:
+  const KernelGroups &groups;
+  DenseMap<Value, unsigned> later;
+};
+} // namespace
+
+/// Of an element as it is stored: a truth value is a byte.
+static unsigned storedBits(Value value) {
+  return std::max(8u, getElementType(value).getIntOrFloatBitWidth());
+}
+
 /// Computing a value again that `readers` kernels need pays
 /// - soon after it was made, where that moves fewer bytes than storing and reading it (clearly
 ///   fewer, unless next to nothing is computed);
-/// - later, where it reads few tensors and keeps at most one of them longer than needed
-///   otherwise: then it takes no more memory than the value itself would.
-static bool pays(const KernelGroups &groups, Operation *op, const Recomputation &again,
-                 unsigned readers) {
+/// - later, where it reads few tensors, and those that are kept longer for it than needed otherwise
+///   take less memory than the value itself would, or are one of its size and all that it reads.
+static bool pays(const KernelGroups &groups, const LastReaders &lastReaders, Operation *op,
+                 const Recomputation &again, unsigned readers) {
   if (again.tensors.size() > 2)
     return false;
   Value result = op->getResult(0);
+  const unsigned last = lastReaders.of(result), stored = storedBits(result);
+  // A mask of the backward is made by the forward's kernel where it was joined to that: it is kept
+  // for all that lies in between, however near its readers stand.
+  const unsigned position = groups.positionOf(op);
+  const bool near = position <= groups.runPositionOf(op) + kNear && last <= position + kNear;
   // Both ways are compared by bytes moved, which is what kernels of this kind take.
-  unsigned last = groups.lastReader(result);
-  if (last <= groups.positionOf(op) + kNear) {
-    auto bits = [](Value value) { return getElementType(value).getIntOrFloatBitWidth(); };
+  if (near) {
     unsigned read = 0;
     for (Value leaf : again.tensors)
-      read += bits(leaf);
+      read += storedBits(leaf);
     // Read by every reader, against stored once and read by every reader; 4/3 where arithmetic is
     // more than a few sums.
-    unsigned moved = read * readers, stored = bits(result) * (1 + readers);
-    return again.cost <= kSmallCost ? moved <= stored : 4 * moved <= 3 * stored;
+    unsigned moved = read * readers, moves = stored * (1 + readers);
+    return again.cost <= kSmallCost ? moved <= moves : 4 * moved <= 3 * moves;
   }
-  return llvm::count_if(again.tensors, [&](Value leaf) {
-           return leaf.getDefiningOp() && groups.lastReader(leaf) + kNear < last;
-         }) <= 1;
+  unsigned kept = 0;
+  for (Value leaf : again.tensors)
+    if (leaf.getDefiningOp() && lastReaders.of(leaf) + kNear < last)
+      kept += storedBits(leaf);
+  // The last reader may write over the value, and over one tensor of its size as well; reading more
+  // than that instead of the value gains nothing.
+  return kept < stored || (kept == stored && again.tensors.size() == 1);
 }
 /// In program order, so that what a value is made of has been decided before it.
 StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
                                   unsigned recomputeCost) {
   StoredValues values;
+  LastReaders lastReaders(groups);
   for (Operation &op : block.without_terminator()) {
     const int own = groups.groupOf(&op);
     if (own < 0 || groups[own].closed)
@@ -100,7 +134,8 @@ StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
     if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
         getRank(op.getResult(0)) > 0 &&
         isRecomputable(groups, &op, recomputeCost, values.stored, again) &&
-        pays(groups, &op, again, readers.size())) {
+        pays(groups, lastReaders, &op, again, readers.size())) {
+      lastReaders.extend(again, lastReaders.of(op.getResult(0)));
       values.recomputed.insert(again.ops.begin(), again.ops.end());
       values.stored.insert(again.statistics.begin(), again.statistics.end());
       values.promoted.insert(again.statistics.begin(), again.statistics.end());
