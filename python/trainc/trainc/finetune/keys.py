@@ -67,7 +67,7 @@ _MACHINE = (
         shown="as `memory` needs"),
     Key("offload", "text", "GPU: activations wait on the host: `all`, or at most a size", group="Machine", shown="as `memory` needs"),
     Key("target", "text", "`cpu`, `cuda`, `cuda:sm_90`, ...", group="Machine", shown="what the machine has"),
-    Key("precision", "choice", "GPU: the type of matmuls", None, ("fp32", "tf32", "bf16", "fp16", "pure-bf16"), group="Machine",
+    Key("precision", "choice", "the type of matmuls; all but `fp32` and `bf16`: GPU", None, ("fp32", "tf32", "bf16", "fp16", "pure-bf16"), group="Machine",
         shown="the graph's"),
     Key("threads", "whole", "of the CPU", None, least=1, group="Machine", shown="all cores"),
     Key("device", "whole", "which GPU", None, least=0, group="Machine", shown="0"),
