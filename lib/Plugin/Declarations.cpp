@@ -140,7 +140,9 @@ std::optional<Argument> parseArgument(StringRef text, const Operator &op, std::s
     return argument;
   }
   StringRef name = text;
-  const bool isWide = name.consume_front("f64(") && name.consume_back(")");
+  const bool isWide = text.starts_with("f64(") && text.ends_with(")");
+  if (isWide)
+    name = text.drop_front(4).drop_back(1);
   for (const Attribute &attribute : op.attributes)
     if (attribute.name == name && attribute.kind == Attribute::Kind::Float) {
       argument.kind = isWide ? Argument::Kind::Float64 : Argument::Kind::Float32;

@@ -163,12 +163,8 @@ private:
       return std::nullopt;
     if (!take(")"))
       return fail("a ')' is missing");
-    if (name != "ceildiv")
-      return combine(name == "min" ? Kind::Min : Kind::Max, std::move(*lhs), std::move(*rhs));
-    // (a + b - 1) / b
-    Expression above =
-        combine(Kind::Subtract, combine(Kind::Add, std::move(*lhs), *rhs), number(1));
-    return combine(Kind::Divide, std::move(above), std::move(*rhs));
+    const Kind kind = name == "min" ? Kind::Min : name == "max" ? Kind::Max : Kind::CeilDivide;
+    return combine(kind, std::move(*lhs), std::move(*rhs));
   }
 
   StringRef rest;
@@ -178,6 +174,12 @@ private:
 } // namespace
 
 std::optional<Expression> parseExpression(StringRef text, std::string &problem) {
+  // Each term is a level of the tree.
+  constexpr size_t mostCharacters = 1000;
+  if (text.size() > mostCharacters) {
+    problem = "it has more than " + std::to_string(mostCharacters) + " characters";
+    return std::nullopt;
+  }
   return Parser(text, problem).run();
 }
 

@@ -44,6 +44,27 @@ struct TargetKey {
 constexpr TargetKey kTargets[] = {{"cpu", false}, {"cuda", true}};
 
 /// Each step returns whether all is well; `fault` says what is not.
+/// Each bracket is a call of the parser.
+bool isTooDeep(StringRef text) {
+  constexpr int most = 64;
+  int depth = 0;
+  bool isString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"')
+      isString = !isString;
+    else if (isString)
+      i += c == '\\';
+    else if (c == '[' || c == '{')
+      ++depth;
+    else if (c == ']' || c == '}')
+      --depth;
+    if (depth > most)
+      return true;
+  }
+  return false;
+}
+
 class Reader {
 public:
   Reader(StringRef path, const Plugins &others) : path(path), others(others) {}
@@ -89,6 +110,8 @@ private:
                   "' is that of the plug-in: letters, digits, _ and -");
     if (llvm::any_of(others, [&](const Plugin &other) { return other.name == plugin.name; }))
       return fail("there is a plug-in '" + plugin.name + "' already; rename one of the two files");
+    if (isTooDeep(text))
+      return fail("more than 64 brackets are within each other");
     llvm::Expected<json::Value> value = json::parse(text);
     if (!value) {
       // "[4:7, byte=80]: Expected ..."
@@ -194,7 +217,21 @@ private:
         return false;
     if (op.implementations.empty())
       return fail("'" + op.name + "' has neither a function 'cpu' nor a 'cuda'", quoted(op.name));
-    op.gradient = object->getString("gradient").value_or("").str();
+    // A package knows them by their names.
+    for (const Operator &other : plugin.operators)
+      for (const auto &[target, one] : op.implementations)
+        if (auto it = other.implementations.find(target);
+            it != other.implementations.end() && it->second.symbol == one.symbol &&
+            it->second.launch.has_value() != one.launch.has_value())
+          return fail("'" + one.symbol + "' is a kernel and a function in C, of '" + other.name +
+                          "' and '" + op.name + "': give one of them another name",
+                      quoted(op.name));
+    if (const json::Value *gradient = object->get("gradient")) {
+      if (!gradient->getAsString())
+        return fail("'gradient': it is the name of an operator or of a function, \"domain::name\"",
+                    quoted("gradient"));
+      op.gradient = gradient->getAsString()->str();
+    }
     if (!strings(*object, "no_gradient", op.withoutGradient))
       return false;
     if (const json::Value *flops = object->get("flops")) {

@@ -46,8 +46,10 @@ class Plugins(unittest.TestCase):
         x, beta = batch["x"].astype(float), np.array([1.0, 0.5, 2.0])
         self.assertAlmostEqual(first, float(np.mean(x / (1 + np.exp(-beta * x)))), places=6)
         # Other code is another plug-in: what was compiled before is not taken for it.
+        loaded, given = compiler.version(), compiler.version(FOLDER / "swish.json")
         build((example / "swish.c").read_text().replace("y[i] = x[i]", "y[i] = 2 * x[i]"))
-        trainc.load_plugin(FOLDER / "swish.json")
+        self.assertNotEqual(compiler.version(), loaded)
+        self.assertNotEqual(compiler.version([FOLDER / "swish.json"]), given)
         self.assertAlmostEqual(float(trainc.compile(FOLDER / "m.onnx")(batch)), 2 * first, places=6)
 
     def test_of_one_compilation(self):

@@ -15,7 +15,19 @@
 namespace trainc::plugin {
 
 struct Expression {
-  enum class Kind { Number, Name, Size, Add, Subtract, Multiply, Divide, Remainder, Min, Max };
+  enum class Kind {
+    Number,
+    Name,
+    Size,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    CeilDivide,
+    Min,
+    Max
+  };
   Kind kind = Kind::Number;
   int64_t number = 0;
   /// Of a name, or of the tensor whose size it is.

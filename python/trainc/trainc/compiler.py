@@ -126,11 +126,11 @@ def failure(code, log):
     return errors.BY_CODE.get(code, errors.CompilerCrash)(message, "\n".join(log))
 
 
-def version():
-    """What the compiler calls itself, the file that it is, and the plug-ins that are loaded: others compile anew."""
+def version(plugin=None):
+    """What the compiler calls itself, the file that it is, and the plug-ins that are loaded or given: others compile anew."""
     program = os.path.realpath(compiler())
     status = os.stat(program)
-    return f"{program} {status.st_size} {status.st_mtime_ns} {plugins.identity()}".rstrip()
+    return f"{program} {status.st_size} {status.st_mtime_ns} {plugins.identity(plugin)}".rstrip()
 
 
 def machine():

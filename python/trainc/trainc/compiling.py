@@ -154,7 +154,7 @@ class _Making:
             (folder / "log.txt").write_text("\n".join(log))
 
         target = compiler.machine() if self.options.get("target", "auto") == "auto" else ""
-        key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
+        key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(self.options.get("plugin")), target)
         package = self._folder(make, lambda: key) / "model.tpk"
         return self._opened or package
 
@@ -187,7 +187,7 @@ class _Making:
         options = dict(self.options)
         key = lambda: (  # noqa: E731
             "module", describe(module), describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else describe_batch(module, other), options, compiler.version(), compiler.machine(),
+            None if other is None else describe_batch(module, other), options, compiler.version(self.options.get("plugin")), compiler.machine(),
         )  # fmt: skip
         entry = self._folder(make, key, ("exported.json", "model.onnx"))
         self.model = entry / "model.onnx"

@@ -8,8 +8,8 @@ import pathlib
 
 from .errors import Error
 
-#: {path of the JSON: a hash of it and of the files that it names}
-_loaded = {}
+#: Paths of the JSON files, in the order in which they were loaded.
+_loaded = []
 #: {operator: (names of inputs, [(name, kind) of attributes], names of outputs)}
 _operators = {}
 _KINDS = {"int": int, "float": float, "string": str, "ints": list[int], "floats": list[float]}
@@ -27,17 +27,14 @@ def load_plugin(path):
         text = path.read_bytes()
         description = json.loads(text)
         operators = {entry["name"]: _signature(entry) for entry in description["operators"]}
-        digest = hashlib.sha256(text)
-        library, cuda = description.get("library", []), description.get("cuda", [])
-        for file in [library] if isinstance(library, str) else library:
-            digest.update((path.parent / file).read_bytes())
-        for file in cuda:
-            digest.update((path.parent / file).read_bytes())
+        for file in _files_of(path, description):
+            file.read_bytes()
     except OSError as error:
         raise Error(f"the plug-in '{path}' cannot be read: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"'{path}' describes no plug-in: {error!r}; `trainc --plugin` says what it is to be") from None
-    _loaded[str(path)] = digest.hexdigest()
+    if str(path) not in _loaded:
+        _loaded.append(str(path))
     _operators.update(operators)
     return sorted(operators)
 
@@ -55,9 +52,27 @@ def files():
     return list(_loaded)
 
 
-def identity():
-    """Tells apart what is compiled with one set of plug-ins and with another; "" without any."""
-    return " ".join(f"{os.path.basename(path)} {digest}" for path, digest in _loaded.items())
+def _files_of(path, description):
+    library = description.get("library", [])
+    return [path.parent / file for file in [*([library] if isinstance(library, str) else library), *description.get("cuda", [])]]
+
+
+def _digest(path):
+    """Of a description and the files that it names, as they are now; of what cannot be read the compiler says why."""
+    try:
+        text = path.read_bytes()
+        digest = hashlib.sha256(text)
+        for file in _files_of(path, json.loads(text)):
+            digest.update(file.read_bytes())
+    except (OSError, ValueError, TypeError, AttributeError):
+        return "unreadable"
+    return digest.hexdigest()
+
+
+def identity(others=None):
+    """Tells apart what is compiled with one set of plug-ins and with another; "" without any. others: paths beside those loaded."""
+    paths = [*_loaded, *([others] if isinstance(others, (str, os.PathLike)) else others or [])]
+    return " ".join(f"{os.path.basename(path)} {_digest(pathlib.Path(path))}" for path in paths)
 
 
 def _translation(name):

@@ -38,7 +38,8 @@ typedef struct trainrt_external_tensor {
   int64_t elements;     /* their product, which may be 0 */
 } trainrt_external_tensor;
 
-/* An attribute of the node, in the order and of the type that the JSON declares. */
+/* An attribute of the node, of the type that the JSON declares; they come in the order of their
+ * names. */
 typedef struct trainrt_external_attribute {
   const char *name;
   int64_t count;        /* of numbers; 1 for a single one */

@@ -284,7 +284,8 @@ extern "C" void onCrash(int signal) {
     for (const char *part : parts) [[maybe_unused]]
       ssize_t ignored = ::write(STDERR_FILENO, part, std::strlen(part));
   }
-  std::signal(signal, SIG_DFL); // comes again, and ends the process
+  std::signal(signal, SIG_DFL);
+  ::raise(signal); // also where it came from another process, and would not come again
 }
 
 /// A read of a mapped file that has no such bytes any more.
@@ -309,8 +310,10 @@ void catchSignals() {
   bus.sa_sigaction = onBusError;
   bus.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &bus, nullptr);
-  for (int signal : {SIGSEGV, SIGFPE, SIGILL})
-    std::signal(signal, onCrash);
+  // A sanitizer has handlers of its own.
+  for (int signal : {SIGSEGV, SIGFPE, SIGILL, SIGABRT})
+    if (const auto before = std::signal(signal, onCrash); before != SIG_DFL)
+      std::signal(signal, before);
   // What is ignored stays so: nohup, and a shell's background jobs.
   for (int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, onSignal) == SIG_IGN)

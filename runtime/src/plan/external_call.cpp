@@ -3,6 +3,7 @@
 #include "plan/external_call.h"
 
 #include <cstring>
+#include <exception>
 
 namespace trainrt {
 
@@ -37,7 +38,14 @@ Status ExternalArguments::call(ExternalCall function,
   rest.attributes = attributes.data();
   rest.message = message;
   rest.message_size = sizeof message;
-  const int result = function(&rest);
+  int result = 0;
+  try {
+    result = function(&rest);
+  } catch (const std::exception &thrown) {
+    return fail(Code::BadData, what, " has thrown an exception of C++: ", thrown.what());
+  } catch (...) {
+    return fail(Code::BadData, what, " has thrown an exception of C++");
+  }
   if (!result)
     return {};
   const std::string_view told(message, strnlen(message, sizeof message));

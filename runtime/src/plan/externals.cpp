@@ -33,6 +33,14 @@ Status ExternalFunctions::load(const ZipReader &archive, const Program &program,
                                std::unique_ptr<ExternalFunctions> &result) {
   auto loaded = std::make_unique<ExternalFunctions>();
   const std::vector<bool> launched = launchedExternals(program);
+  for (const Function &function : program.functions)
+    for (const Command &command : function.commands)
+      if (const auto *external = std::get_if<External>(&command.op);
+          external && !external->launched && launched[external->function])
+        return fail(Code::BadPackage, "'", program.externals[external->function].name,
+                    "' of the plug-in '", program.externals[external->function].plugin,
+                    "' is launched as a kernel and called as a function in C: give one of them "
+                    "another name");
   for (size_t i = 0; i < launched.size(); ++i) {
     if (launched[i]) {
       loaded->functions.push_back(nullptr);

@@ -170,7 +170,9 @@ private:
                    ", which is not known to be above 0 (" + op.where + ")");
       return {};
     }
-    return expression.kind == Kind::Divide ? train::floorDiv(lhs, rhs) : train::mod(lhs, rhs);
+    if (expression.kind == Kind::Remainder)
+      return train::mod(lhs, rhs);
+    return train::floorDiv(expression.kind == Kind::Divide ? lhs : lhs + rhs - c.dim(1), rhs);
   }
 
   DimAttr valueOf(StringRef name) {

@@ -18,7 +18,7 @@ struct Call {
   std::vector<uint8_t> dtypes = {0, 0, 0}, ranks = {2, 1, 1};
   uint32_t function = 0, argument = 0;
   uint8_t argumentKind = 0;
-  int64_t threads = 32, columns = 3;
+  int64_t threads = 32, blocks = 3, columns = 3;
   fb::Access result = fb::Access::write;
   std::function<void(fb::ProgramT &program)> edit = {};
 };
@@ -70,8 +70,8 @@ TinyOptions calling(const Call &call) {
       const uint32_t one = constant(1);
       command.sizes = {batch, constant(call.columns), batch, constant(3)};
       if (call.launched)
-        for (uint32_t size :
-             {constant(3), one, one, constant(call.threads), one, one, constant(0), batch})
+        for (uint32_t size : {constant(call.blocks), one, one, constant(call.threads), one, one,
+                              constant(0), batch})
           command.sizes.push_back(size);
       command.kernels.clear();
     }
@@ -140,6 +140,8 @@ TEST_F(ExternalCommand, NamesWhatRuns) {
 TEST_F(ExternalCommand, TellsErrorsOfTheFunction) {
   expectFault({.name = "refuses"}, "function 'refuses' of the plug-in 'tests' (node");
   expectFault({.name = "refuses"}, " has returned the error 7: no such weights");
+  expectFault({.name = "throws"}, "has thrown an exception of C++: the matrix is singular");
+  expectFault({.name = "throws_a_number"}, "has thrown an exception of C++");
 }
 
 TEST_F(ExternalCommand, RefusesWhatCannotBeLoaded) {
@@ -219,7 +221,29 @@ TEST_F(ExternalCommand, RefusesKernelsThatTheGpuDoesNotRun) {
   expect(call, "is to run with 4096 threads a block, but can have 1024");
   call.threads = int64_t(1) << 40;
   expect(call, " launches a grid, blocks or shared memory of 1099511627776");
+  call.threads = 0;
+  expect(call, "is to run with blocks of 0 x 1 x 1 threads");
   call.threads = 32;
+  call.blocks = 0;
+  expect(call, "is to run with 0 x 1 x 1 blocks, but its result 2 has elements");
+  call.blocks = 3;
+  // Another command calls what this one launches.
+  call.edit = [](fb::ProgramT &program) {
+    for (auto &function : program.functions)
+      if (function->name == "step") {
+        auto called = std::make_unique<fb::CommandT>(*function->commands[3]);
+        auto *external = called->op.AsExternal();
+        external->launched = false;
+        external->arguments.clear();
+        called->sizes.resize(4);
+        function->commands.insert(function->commands.begin() + 4, std::move(called));
+        for (auto &buffer : function->buffers)
+          ++buffer->last;
+      }
+  };
+  expect(call, "'gradient_kernel' of the plug-in 'tests' is launched as a kernel and called as a "
+               "function in C: give one of them another name");
+  call.edit = {};
   call.argument = 3;
   expect(call, ".arguments[0] is tensor 3 of 3");
   call.argumentKind = 9;

@@ -5,6 +5,7 @@
 #include "device/cuda/commands/device_command.h"
 #include "plan/external_call.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace trainrt::cuda {
@@ -109,10 +110,18 @@ Status prepareOnDevice(const ExternalView &step, DeviceContext &context,
         step, context.kernels.externalCalls()->function(step.op.function), what);
     return {};
   }
-  // A grid without blocks has nothing to do.
-  for (size_t i = 0; i < 6; ++i)
-    if (step.launch()[i] == 0)
-      return {};
+  const std::span<const int64_t> sizes = step.launch();
+  if (std::ranges::count(sizes.subspan(3, 3), 0))
+    return fail(Code::BadData, what, " is to run with blocks of ", sizes[3], " x ", sizes[4], " x ",
+                sizes[5], " threads");
+  if (std::ranges::count(sizes.first(3), 0)) {
+    // Nothing to do, if there is nothing to write.
+    for (size_t i = 0; i < step.tensors(); ++i)
+      if (step.operands[i].isWritten() && step.elements(i))
+        return fail(Code::BadData, what, " is to run with ", sizes[0], " x ", sizes[1], " x ",
+                    sizes[2], " blocks, but its result ", i, " has elements");
+    return {};
+  }
   auto made = std::make_unique<ExternalKernel>(step, context.context);
   TRAINRT_TRY(made->prepare(context.kernels, what));
   command = std::move(made);
