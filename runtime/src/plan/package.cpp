@@ -90,8 +90,8 @@ Status Package::openEntries() {
         readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size}, choices)
             .as(Code::BadPackage)
             .within(std::string("entry '") + tuningEntry + "' "));
-  TRAINRT_TRY(checkExternals());
-  return chooseKernels();
+  TRAINRT_TRY(chooseKernels());
+  return checkExternals();
 }
 
 /// The manifest has its own checksum inside; entries that it does not list (tuning, the signature)
