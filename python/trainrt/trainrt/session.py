@@ -236,7 +236,9 @@ class Session(Files):
             raise errors.InvalidArgument(
                 f"lr, weight_decay and clip_norm are numbers: got {lr!r}, {weight_decay!r} and {clip_norm!r}"
             ) from None
-        options.flags = (capi.STEP_LAG if self.on_gpu else 0) | (capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0)
+        # With a lag all ranks ask for a loss or none does: here each may when it wants.
+        lags = self.on_gpu and self.ranks is None
+        options.flags = (capi.STEP_LAG if lags else 0) | (capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0)
         options.weights = self._factors(weights, count)
         options.accumulate_by = self._weighting(accumulate_by)
         error = self._error
@@ -244,7 +246,7 @@ class Session(Files):
             status = self._step(handle, self._batches, count, byref(options), byref(self._result), byref(error))
         if self._reads is not None:
             self._release()
-        if not self.on_gpu:
+        if not lags:
             if status:
                 raise self._failure(status)
             loss = Loss(None)
