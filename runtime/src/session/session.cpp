@@ -302,7 +302,7 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   const bool ahead = fused && mayLag(options);
   if (!ahead)
     settle();
-  if (options.lag && finished.present && !finished.status.ok())
+  if (hasFailed(options))
     return finish(result);
   BindOptions binding;
   binding.checked = options.checked;

@@ -38,6 +38,14 @@ public:
   Status step(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
   /// As `step` checks its batches, before anything runs. Any thread, also while a step runs.
   Status check(const std::vector<Batch> &batches) const;
+  /// Whether a step with these options is not made, as it tells that one before it has failed.
+  bool hasFailed(const StepOptions &options) const {
+    return options.lag && finished.present && !finished.status.ok();
+  }
+  /// Runs `make`, which makes a step and sets its result; with `lag`, `result` is that of the step
+  /// before.
+  Status told(const StepOptions &options, const std::function<Status(StepResult &)> &make,
+              StepResult &result);
   /// The result of a step with `lag` that has not been returned yet; step 0 if there is none.
   Status finish(StepResult &result) { return finish(result, true); }
   /// Waits for such a step, whose result is kept for `finish`. Whatever reads the step count or
@@ -196,10 +204,6 @@ private:
                         std::vector<double> &weights);
   /// Of all micro-batches of the step, on all ranks.
   void setFactors(std::vector<double> weights);
-  /// Runs `make`, which makes a step and sets its result; with `lag`, `result` is that of the step
-  /// before.
-  Status told(const StepOptions &options, const std::function<Status(StepResult &)> &make,
-              StepResult &result);
   static Status checkFactors(size_t batches, const StepOptions &options);
   /// The operations of the functions that `bound` gets; 0 where one does not tell.
   double countFlops() const;

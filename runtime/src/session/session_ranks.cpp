@@ -323,15 +323,14 @@ Status Session::stepTogether(const std::vector<Batch> &batches, const StepOption
   gathered.clear();
   if (!mayLag(options))
     settle();
-  auto hasFailed = [&] { return options.lag && finished.present && !finished.status.ok(); };
-  if (hasFailed())
+  if (hasFailed(options))
     return finish(result);
   Pending next;
   TRAINRT_TRY(atStep(nextStep(), agree(batches, options, next.result)));
   // From here on the ranks are in step.
   if (!lags)
     settle();
-  if (hasFailed())
+  if (hasFailed(options))
     return finish(result);
   next.result.step = nextStep();
   next.result.flops = countFlops();

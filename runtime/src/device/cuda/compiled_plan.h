@@ -21,6 +21,9 @@ public:
           buffer.space == Space::State && int32_t(buffer.index) == device.package->nonfiniteState();
   }
   ~Compiled() override {
+    for (Underway &run : device.underway)
+      if (run.plan && run.plan->compiled.get() == this)
+        run.plan = nullptr;
     dropGraphs();
     for (const DeviceMemory &table : tables)
       device.tableBytes -= table.size();

@@ -226,8 +226,11 @@ Status CudaDevice::checkRoom(int64_t more, const std::string &what) {
 }
 
 /// Where a run has failed in the middle, its exchanges may be under way alone; and what waits for a
-/// rank that is lost would wait for ever.
+/// rank that is lost, or never comes, would wait for ever.
 void CudaDevice::drain() {
+  for (Underway &run : underway)
+    if (run.plan && driver.cuEventQuery(run.done.get()) == CUDA_ERROR_NOT_READY)
+      run.lost = awaitRanks(run.done, *std::exchange(run.plan, nullptr));
   for (CUstream stream : {runs, exchangeStream}) {
     if (!stream)
       continue;
@@ -418,9 +421,12 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   for (DeviceMemory &block : staging)
     TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
-  // No graph refers to it.
+  // No graph refers to it; without it no plan may stage where it was.
   if (exchangeBytes > exchangeBlock.size())
-    TRAINRT_TRY(allocate(exchangeBytes, "exchanges", false, exchangeBlock));
+    if (const Status got = allocate(exchangeBytes, "exchanges", false, exchangeBlock); !got.ok()) {
+      ++generation;
+      return got;
+    }
   if (exchange)
     exchange->stageAt(at(exchangeBlock.data()), exchangeBlock.size());
   TRAINRT_TRY(growHostArena(plan.hostBytes));
@@ -688,6 +694,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, c
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
   run.function = &function;
   run.plan = compiled.exchanges() && !alone ? &plan : nullptr;
+  run.lost = {};
   auto fetch = [&](void *to, const void *from, size_t size) {
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");
@@ -709,10 +716,11 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, c
 /// cleared behind all that is under way.
 Status CudaDevice::wait(Ticket ticket, Result &result) {
   result = {};
-  const Underway &run = underway[ticket % numReports];
+  Underway &run = underway[ticket % numReports];
   CurrentContext current = context->makeCurrent();
   if (run.plan)
-    TRAINRT_TRY(awaitRanks(run.done, *run.plan));
+    run.lost = awaitRanks(run.done, *std::exchange(run.plan, nullptr));
+  TRAINRT_TRY(run.lost);
   TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
   const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
   const ErrorSlot *slots = fetchedErrors(ticket);

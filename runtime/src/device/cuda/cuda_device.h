@@ -77,7 +77,8 @@ private:
   struct Underway {
     Event done;
     const Function *function = nullptr;
-    const ExecutionPlan *plan = nullptr; ///< of a run with collectives
+    const ExecutionPlan *plan = nullptr; ///< of a run with collectives, until that is waited for
+    Status lost;                         ///< why it had to be ended, before anybody asked
     ToldNumbers told;
     bool hasFlag = false;
   };

@@ -110,22 +110,35 @@ template <typename Body> Status RankGroup::together(Session &first, const Body &
   return statuses[0];
 }
 
-/// The batches are views, of which copies cost little.
+/// The batches are views, of which copies cost little. Other calls are the first session's alone:
+/// with `lag` the result is told later, but no step is left for whose end all ranks would have to
+/// come.
 Status RankGroup::step(Session &first, const std::vector<Batch> &batches,
                        const StepOptions &options, StepResult &result) {
+  if (first.hasFailed(options))
+    return first.finish(result);
   // Each rank takes batches that lie side by side, in the order of the ranks.
   const size_t share = batches.size() / size_t(world()), more = batches.size() % size_t(world());
-  return together(first, [&](size_t rank, Session &session) {
-    const size_t begin = rank * share + std::min(rank, more);
-    const size_t end = begin + share + (rank < more);
-    const std::vector<Batch> own(batches.begin() + std::ptrdiff_t(begin),
-                                 batches.begin() + std::ptrdiff_t(end));
-    StepOptions settings = options;
-    if (options.weights)
-      settings.weights += begin;
-    StepResult ignored;
-    return session.step(own, settings, rank ? ignored : result);
-  });
+  bool isLast = false;
+  auto make = [&](StepResult &made) {
+    const Status status = together(first, [&](size_t rank, Session &session) {
+      const size_t begin = rank * share + std::min(rank, more);
+      const size_t end = begin + share + (rank < more);
+      const std::vector<Batch> own(batches.begin() + std::ptrdiff_t(begin),
+                                   batches.begin() + std::ptrdiff_t(end));
+      StepOptions settings = options;
+      settings.lag = false;
+      if (options.weights)
+        settings.weights += begin;
+      StepResult ignored;
+      return session.step(own, settings, rank ? ignored : made);
+    });
+    isLast = made.last;
+    return status;
+  };
+  const Status status = first.told(options, make, result);
+  result.last = isLast;
+  return status;
 }
 
 /// The others' outputs are those of the first one.

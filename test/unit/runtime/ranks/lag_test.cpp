@@ -3,6 +3,7 @@
 // between: whatever becomes of one, the values are those of ranks that wait.
 
 #include "cuda_ranks_fixture.h"
+#include "session/ranks/rank_group.h"
 
 namespace {
 
@@ -213,6 +214,46 @@ TEST_F(RanksThatLag, WaitWhereOneHasSeveralMicroBatches) {
     EXPECT_EQ(rank.steps, 3);
     EXPECT_EQ(rank.values, expected);
   }
+}
+
+TEST_F(RanksThatLag, WaitForALostExchangeNoLongerWhereMemoryGrows) {
+  nccl->stuckGroup = 4; // the gradient of the first step
+  const TinyBatch large(500);
+  const std::vector<Rank> ranks = run(2, [&](Session &session, int rank) {
+    StepResult result;
+    TRAINRT_TRY(session.step({batches[rank].batch()}, lag, result));
+    EXPECT_EQ(session.step({large.batch()}, lag, result).code(), Code::RankLost);
+    return session.finish(result);
+  });
+  expectLost(ranks, "step 1: exchange of the gradient of parameter 'w': the others have not come "
+                    "within 1 s");
+}
+
+TEST_F(RanksThatLag, LeaveNoStepUnderWayWhereOneSessionIsCalled) {
+  SessionOptions options;
+  options.threads = 1;
+  std::unique_ptr<Session> first;
+  std::unique_ptr<RankGroup> group;
+  ASSERT_TRUE(RankGroup::create(package, options, 2, first, group).ok());
+  StepResult result;
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(group->step(*first, firstBatches(2), lag, result).ok());
+    EXPECT_EQ(result.step, step);
+  }
+  ASSERT_TRUE(first->finish(result).ok());
+  EXPECT_EQ(result.step, 3);
+  const Bytes expected = alone(firstBatches(2), 3);
+  EXPECT_EQ(valuesOf(*first), expected);
+  // What has failed is told by the next call, which all ranks leave out.
+  const TinyBatch nan = bad(1);
+  ASSERT_TRUE(group->step(*first, {batches[0].batch(), nan.batch()}, lag, result).ok());
+  EXPECT_EQ(group->step(*first, firstBatches(2), lag, result).code(), Code::Nonfinite);
+  EXPECT_EQ(result.step, 4);
+  EXPECT_EQ(valuesOf(*first), expected);
+  ASSERT_TRUE(group->step(*first, firstBatches(2), lag, result).ok());
+  ASSERT_TRUE(first->finish(result).ok());
+  EXPECT_EQ(result.step, 4);
+  EXPECT_EQ(valuesOf(*first), alone(firstBatches(2), 4));
 }
 
 TEST_F(RanksThatLag, KnowAtOnceThatOneEnds) {

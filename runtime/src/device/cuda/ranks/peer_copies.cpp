@@ -31,9 +31,12 @@ Status PeerCopies::run(Collective::Kind kind, DType dtype, std::span<const PeerT
     return {};
   TRAINRT_TRY(order(begun, stream, pulls));
   TRAINRT_TRY(order(begun, stream, pushes));
-  TRAINRT_TRY(kind == Collective::Kind::AllGather ? gather(int64_t(sizeOf(dtype)), tensors)
-                                                  : addUp(kind, dtype, tensors, stream));
-  return order(done, pushes, stream);
+  const Status made = kind == Collective::Kind::AllGather ? gather(int64_t(sizeOf(dtype)), tensors)
+                                                          : addUp(kind, dtype, tensors, stream);
+  // Whoever gives memory back behind an error waits for the stream alone.
+  const Status pulled = made.ok() ? made : order(begun, pulls, stream);
+  const Status pushed = order(done, pushes, stream);
+  return !made.ok() ? made : !pulled.ok() ? pulled : pushed;
 }
 
 Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const PeerTensor> tensors,
