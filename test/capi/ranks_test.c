@@ -103,7 +103,7 @@ static void needs_memory(const char *folder) {
   settings.emulate_world = 2;
   settings.shard_within = 1;
   CHECK_ERROR(trainrt_session_create(package, &settings, &session, &error), TRAINRT_UNSUPPORTED,
-              "on this target all ranks share one replica; leave --shard-within out");
+              "there is nothing that only 1 of 2 ranks could share (--shard-within)");
   trainrt_package_free(package);
 }
 

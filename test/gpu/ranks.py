@@ -282,6 +282,24 @@ class Runs:
         expected = self.trained(name, "--accumulate", 2)
         self.equal(self.trained(name, "--gpus", 2), expected, "two GPUs")
 
+    def check_replicas(self, name):
+        """Only some of the ranks share a replica: the same bits."""
+        expected = self.trained(name, "--accumulate", 4)
+        for within in (2, 1):
+            self.equal(self.trained(name, "--emulate-world", 4, "--shard-within", within), expected, f"4 ranks on one GPU, {within} a replica")
+
+    def check_replicas_in_processes(self, name):
+        """By copies, by kernels alone, and through NCCL."""
+        self.need(2)
+        world, within = (4, 2) if self.gpus >= 4 else (2, 1)
+        expected = self.trained(name, "--accumulate", world)
+        ways = {"TRAINRT_EXCHANGE_COPIED": "1"}, {"TRAINRT_EXCHANGE_COPIED": str(1 << 40)}, {"TRAINRT_EXCHANGE": "nccl"}, {"TRAINRT_EXCHANGE": "inline"}
+        for way in ways:
+            found = self.trained(name, "--gpus", world, "--shard-within", within, **way)
+            self.equal(found, expected, f"{world} GPUs, {within} a replica, {way}")
+        if world == 4:
+            self.equal(self.trained(name, "--gpus", world, "--shard-within", 1), expected, "4 GPUs, 1 a replica")
+
     def check_sharded_evaluation(self, name):
         """Ranks evaluate at once; the losses are those of one."""
         data = self.arguments.folder / f"{DATA[name][0]}.npz"
@@ -461,6 +479,9 @@ class Runs:
             if name.startswith(MODES):
                 yield f"sharded {name}", lambda name=name: self.check_sharded(name)
                 yield f"sharded processes {name}", lambda name=name: self.check_sharded_processes(name)
+        for name in ("zero1-int8-state", "zero2-bf16", "zero3-bf16", "zero3-lora-nf4"):
+            yield f"replicas {name}", lambda name=name: self.check_replicas(name)
+            yield f"replicas in processes {name}", lambda name=name: self.check_replicas_in_processes(name)
         yield "sharded alone", lambda: self.check_alone("zero3-bf16")
         yield "sharded one by one", lambda: self.check_emulated_one_by_one("zero3-bf16")
         yield "sharded evaluation", lambda: self.check_sharded_evaluation("zero3-bf16")

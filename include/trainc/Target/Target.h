@@ -110,8 +110,6 @@ struct TargetTraits {
   bool kernelVariants = false;
   /// Whether several ranks can train a package together.
   bool collectives = false;
-  /// Whether only some of them may share a replica of what is in shards.
-  bool replicas = false;
 };
 
 /// As --precision has it.

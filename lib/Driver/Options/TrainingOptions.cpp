@@ -101,9 +101,6 @@ void TrainingOptions::read() {
       throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) +
                                               " is for --distribute zero1, zero2 or zero3: "
                                               "with data each rank has all");
-    if (options.shards && !traits.replicas)
-      throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) + ": on " +
-                                              traits.phrase.str() + " all ranks share one replica");
     checkTarget("--distribute", options.target->traits, hasCollectives,
                 "on " + options.target->traits.phrase.str() +
                     " ranks cannot exchange their gradients yet");

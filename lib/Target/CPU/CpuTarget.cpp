@@ -37,7 +37,6 @@ static constexpr TargetTraits kTraits{
     .precisions = kPrecisions,
     .lowersProductsOnly = true,
     .collectives = true,
-    .replicas = true,
 };
 
 namespace {

@@ -3,9 +3,12 @@
 #ifndef TRAINRT_COMM_RANK_PARTS_H
 #define TRAINRT_COMM_RANK_PARTS_H
 
+#include "format/memory/exchange_work.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -49,6 +52,36 @@ public:
 
 private:
   std::vector<CutSize> tensors;
+};
+
+/// Who adds up what of a bucket: of each of as many parts as there are shards the ranks that have
+/// it, one of each replica, have a slice each.
+class SumParts {
+public:
+  /// `world` ranks, of which `shards` share a replica.
+  SumParts(std::vector<CutSize> tensors, int world, int shards)
+      : world(world), shards(shards), parts(tensors) {
+    for (const CutSize &tensor : tensors)
+      sizes.push_back(tensor.shard);
+    part = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+    slice = (part + world / shards - 1) / (world / shards);
+  }
+  ExchangeWork work(int64_t width) const {
+    return ExchangeWork::ofSumsInShards(width, sizes, world, shards);
+  }
+  /// Elements of a slice; the last ones may reach over the end of their part.
+  int64_t elements() const { return slice; }
+  /// As RankParts has it, of the elements [begin, begin + count) of what a rank adds up.
+  template <typename Fn> void forEach(int rank, int64_t begin, int64_t count, const Fn &fn) const {
+    const int64_t first = rank / shards * slice + begin;
+    parts.forEach(rank % shards, first, std::clamp<int64_t>(part - first, 0, count), fn);
+  }
+
+private:
+  const int world, shards;
+  const RankParts parts;
+  std::vector<int64_t> sizes; ///< of shards
+  int64_t part, slice;
 };
 
 } // namespace trainrt

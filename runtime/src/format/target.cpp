@@ -19,7 +19,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = false,
      .runsAhead = false,
      .vendorProducts = false,
-     .hasReplicas = true,
      .narrowAttention = false,
      .narrowConvolutions = false},
     {.name = "cuda",
@@ -31,7 +30,6 @@ const TargetTraits targetTraits[] = {
      .hasTuning = true,
      .runsAhead = true,
      .vendorProducts = true,
-     .hasReplicas = false,
      .narrowAttention = true,
      .narrowConvolutions = true},
 };

@@ -34,8 +34,6 @@ struct TargetTraits {
   bool runsAhead;
   /// Whether matmuls have epilogues, and other types than f32.
   bool vendorProducts;
-  /// Whether only some of the ranks may share a replica of what is in shards.
-  bool hasReplicas;
   /// Whether attention is of 16-bit types with any mask; else of f32, over segments.
   bool narrowAttention;
   /// Whether convolutions are of 16-bit types, too; else of f32.

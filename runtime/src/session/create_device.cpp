@@ -45,7 +45,8 @@ void addCudaEstimate(const Program &program, const std::vector<ExecutionPlan> &p
   for (const ExecutionPlan &plan : plans) {
     cuda::addEstimate(program, plan, use);
     if (place.world > 1)
-      exchange = std::max(exchange, cuda::stagingBytes(plan, int(place.world)));
+      exchange =
+          std::max(exchange, cuda::stagingBytes(plan, int(place.world), int(place.shards())));
   }
   use.scratch += exchange;
 }

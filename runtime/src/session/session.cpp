@@ -41,9 +41,6 @@ Status Session::start(const SessionOptions &options) {
                 ranks->world(), "; compile it with --distribute data");
   if (ranks && !inference)
     where = {ranks->world(), ranks->rank(), ranks->ranksPerReplica()};
-  if (where.replicas() > 1 && !traitsOf(program.target).hasReplicas)
-    return fail(Code::Unsupported, source->path(),
-                ": on this target all ranks share one replica; leave --shard-within out");
   if (where.replicas() > 1 && !program.hasShards())
     return fail(Code::Unsupported, source->path(), ": there is nothing that only ", where.shards(),
                 " of ", where.world,

@@ -143,6 +143,16 @@ class Cases(Processes):
                 expect(abs(plan["total"] - held) <= 0.02 * held, how, within, plan, held)
             expect(told[how, 4] < told[how, 2] < told[how, 1], told)
 
+    def case_memory_of_replicas_on_gpus(self):
+        """The report tells it."""
+        told = []
+        for within in (1, 2, 4):
+            report = self.path(".json")
+            dims = ["--dim", "batch=2", "--dim", "world=4", "--dim", f"shards={within}", f"--report={report}"]
+            self.sharded("--target", "cuda:sm_90", *dims, how="zero3")
+            told.append(json.loads(report.read_text())["peak_bytes"])
+        expect(told[0] > told[1] > told[2], told)
+
     def case_refused_replicas(self):
         distributed, data, sharded = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp"), self.sharded()
         for ways in (["--emulate-world", "4"], ["--ranks", "4"], ["--ranks", "4", "--dry-run"]):
@@ -160,7 +170,6 @@ class Cases(Processes):
             expect(code == 4 and "rank 0 was told of 1 for each and rank 1 of 2 (0: all)" in err, code, err)
         for flags, words in (
             (["zero1", "--dim", "world=4", "--dim", "shards=3"], "--dim: shards=3 is no divisor of world=4"),
-            (["zero1", "--target", "cuda:sm_90", "--dim", "world=4", "--dim", "shards=2"], "shards=2: on a GPU all ranks share one replica"),
             (["data", "--dim", "world=4", "--dim", "shards=2"], "shards=2 is for --distribute zero1, zero2 or zero3: with data each rank has all"),
         ):
             said = self.trainc("mlp", "--distribute", *flags, code=2)

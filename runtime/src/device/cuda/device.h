@@ -13,7 +13,7 @@ Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions 
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device);
 
 /// What the largest collective of a plan stages where so many ranks train.
-int64_t stagingBytes(const ExecutionPlan &plan, int world);
+int64_t stagingBytes(const ExecutionPlan &plan, int world, int shards);
 
 /// Raises `use` to what a device would hold for a plan.
 void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use);

@@ -241,7 +241,9 @@ struct ExchangeOfOne {
 /// What a rank that is a process sees of the others, here a thread's.
 struct AsProcess : Communicator {
   explicit AsProcess(std::unique_ptr<Communicator> &&thread)
-      : Communicator(thread->rank(), thread->world()), thread(std::move(thread)) {}
+      : Communicator(thread->rank(), thread->world(),
+                     {thread->ranksPerNode(), thread->ranksPerReplica()}),
+        thread(std::move(thread)) {}
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
     return thread->exchange(sent, received);
   }
@@ -251,10 +253,11 @@ struct AsProcess : Communicator {
 };
 
 /// Ranks as threads, on one GPU or, where GPUs reach each other's memory, as if they were
-/// processes; the fake GPU has the host's memory.
+/// processes; the fake GPU has the host's memory. `perReplica`: that share one; 0: all.
 inline void exchangeTogether(int world, int64_t stagingBytes,
-                             const std::function<void(ExchangeOfOne &)> &body, bool areProcesses) {
-  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world),
+                             const std::function<void(ExchangeOfOne &)> &body, bool areProcesses,
+                             int perReplica = 0) {
+  std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world, {0, perReplica}),
                                              ends = createThreadRanks(world);
   for (std::unique_ptr<Communicator> &rank : ranks)
     if (areProcesses)
@@ -335,11 +338,13 @@ void expectSums(int world, DType dtype, const std::vector<std::vector<int64_t>> 
 /// The shards of sums, behind an all-reduce that has not left, and what they are together.
 template <typename T>
 void expectShards(int world, DType dtype, const std::vector<CutSize> &sizes,
-                  bool areProcesses = false) {
+                  bool areProcesses = false, int perReplica = 0) {
+  const int holders = perReplica ? perReplica : world;
   std::vector<int64_t> shards;
   for (const CutSize &size : sizes)
     shards.push_back(size.shard);
-  const ExchangeWork work = ExchangeWork::ofSumsInShards(int64_t(sizeof(T)), shards, world);
+  const ExchangeWork work =
+      ExchangeWork::ofSumsInShards(int64_t(sizeof(T)), shards, world, holders);
   EXPECT_EQ(ExchangeWork::ofShards(int64_t(sizeof(T)), shards, world).deviceStaging(), 0);
   exchangeTogether(
       world, std::max<int64_t>(work.deviceStaging(), world * 256),
@@ -371,7 +376,7 @@ void expectShards(int world, DType dtype, const std::vector<CutSize> &sizes,
         for (size_t t = 0; t < sizes.size(); ++t) {
           const auto &[elements, shard] = sizes[t];
           for (int64_t i = 0; i < shard; ++i) {
-            const int64_t at = rank * shard + i;
+            const int64_t at = rank % holders * shard + i;
             expect(own[t][size_t(i)], at < elements ? sumOf<T>(world, t + 1, at) : T(0));
           }
           for (int64_t i = 0; i < elements; ++i) {
@@ -379,9 +384,9 @@ void expectShards(int world, DType dtype, const std::vector<CutSize> &sizes,
             expect(values[t][size_t(i)], number<T>(rank, t + 1, i));
           }
         }
-        EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world;
+        EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world << ", " << holders;
       },
-      areProcesses);
+      areProcesses, perReplica);
 }
 inline void expectSumsOfAnySize(bool areProcesses) {
   // More ranges than a launch has, of any size; more than a block.
@@ -407,6 +412,17 @@ inline void expectShardsOfAnySize(bool areProcesses) {
   }
   // Of several blocks.
   expectShards<float>(2, DType::F32, {{17'000'000, 8'503'296}, {9, 4096}}, areProcesses);
+}
+
+inline void expectShardsOfReplicas(bool areProcesses) {
+  for (auto [world, perReplica] : {std::pair(2, 1), {4, 2}, {4, 1}, {6, 2}, {6, 3}}) {
+    // Slices that end with their shard, within it, and that have nothing of it.
+    std::vector<CutSize> sizes = {{12 * perReplica, 12}, {perReplica * 64 - 61, 64}, {7, 16}};
+    for (int64_t i = 1; i < 30; ++i)
+      sizes.push_back({i, (i + perReplica - 1) / perReplica});
+    expectShards<float>(world, DType::F32, sizes, areProcesses, perReplica);
+    expectShards<double>(world, DType::F64, {{41, 41}, {0, 4}}, areProcesses, perReplica);
+  }
 }
 
 inline void expectBytesOfAnyType(bool areProcesses) {

@@ -36,6 +36,7 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
 TEST_F(CudaRanks, AddUpInTheirOrder) { expectSumsOfAnySize(false); }
 TEST_F(CudaRanks, CutSumsIntoShardsAndGatherThem) { expectShardsOfAnySize(false); }
 TEST_F(CudaRanks, GatherBytesOfAnyType) { expectBytesOfAnyType(false); }
+TEST_F(CudaRanks, ShareReplicas) { expectShardsOfReplicas(false); }
 
 TEST_F(CudaRanks, EndWhereOthersGatherOtherSizes) {
   std::string said[2];

@@ -17,7 +17,9 @@ public:
   void resolve(const Addresses &addresses) override;
   Status enqueue(CUstream stream, Workspace workspace) const override;
   /// What it needs beside its tensors.
-  int64_t stagingBytes() const { return exchange.stagingBytes(step.work(exchange.world())); }
+  int64_t stagingBytes() const {
+    return exchange.stagingBytes(step.work(exchange.world(), exchange.shards()));
+  }
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
   /// Recorded behind it, when all of it is enqueued.

@@ -44,13 +44,11 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
   const auto width = int64_t(sizeOf(dtype));
   const int rank = exchange.rank(), world = exchange.world();
   std::vector<CutSize> sizes;
-  std::vector<int64_t> shards;
-  for (const PeerTensor &one : tensors) {
+  for (const PeerTensor &one : tensors)
     sizes.push_back(one.tensor.size);
-    shards.push_back(one.tensor.size.shard);
-  }
-  const RankParts parts(std::move(sizes));
-  const ExchangeWork work = ExchangeWork::ofSumsInShards(width, shards, world);
+  const SumParts parts = exchange.sumsOf(kind, std::move(sizes));
+  const ExchangeWork work = parts.work(width);
+  const bool isWhole = kind == Collective::Kind::AllReduce;
   assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
   // Two halves, each with a piece of every other rank.
   const int64_t piece = std::max<int64_t>(work.devicePiece() / 2 / 256 * 256, 256);
@@ -59,38 +57,41 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
     const DeviceAddress room = staging + DeviceAddress(half * (world - 1) * piece);
     auto slot = [&](int which) { return room + DeviceAddress((which - (which > rank)) * piece); };
     std::vector<RankSumsArguments::Range> ranges;
-    std::vector<std::pair<const PeerTensor *, int64_t>> places; // offsets in bytes
-    parts.forEach(rank, begin, std::min(block, work.part - begin),
-                  [&](const RankParts::Range &range) {
-                    if (!range.there)
-                      return;
-                    const PeerTensor &one = tensors[range.tensor];
-                    ranges.push_back({one.tensor.whole + DeviceAddress(range.at * width),
-                                      one.tensor.own + DeviceAddress(range.inShard * width),
-                                      range.begin, range.there});
-                    places.emplace_back(&one, range.at * width);
-                  });
+    struct Place {
+      const PeerTensor &of;
+      DeviceAddress inTensor, inShard;
+    };
+    std::vector<Place> places;
+    parts.forEach(
+        rank, begin, std::min(block, work.part - begin), [&](const RankParts::Range &range) {
+          if (!range.there)
+            return;
+          const Place &place =
+              places.emplace_back(tensors[range.tensor], DeviceAddress(range.at * width),
+                                  DeviceAddress(range.inShard * width));
+          ranges.push_back({place.of.tensor.whole + place.inTensor,
+                            place.of.tensor.own + place.inShard, range.begin, range.there});
+        });
     if (begin >= 2 * block)
       TRAINRT_TRY(driver.check(driver.cuStreamWaitEvent(pulls, summed[half].get(), 0),
                                "cannot wait for sums"));
     TRAINRT_TRY(forOthers([&](int other) {
       for (size_t i = 0; i < ranges.size(); ++i)
         TRAINRT_TRY(copy(slot(other) + DeviceAddress(ranges[i].begin * width),
-                         places[i].first->wholes[size_t(other)] + DeviceAddress(places[i].second),
+                         places[i].of.wholes[size_t(other)] + places[i].inTensor,
                          ranges[i].elements * width, pulls));
       return Status();
     }));
     TRAINRT_TRY(order(pulled[half], pulls, stream));
     TRAINRT_TRY(exchange.launchSums(dtype, {room, block, world, rank, {}}, ranges, stream));
-    if (kind != Collective::Kind::AllReduce) {
-      TRAINRT_TRY(exchange.record(summed[half], stream));
-      continue;
-    }
     TRAINRT_TRY(order(summed[half], stream, pushes));
     TRAINRT_TRY(forOthers([&](int other) {
-      for (size_t i = 0; i < ranges.size(); ++i)
-        TRAINRT_TRY(copy(places[i].first->wholes[size_t(other)] + DeviceAddress(places[i].second),
-                         ranges[i].sums, ranges[i].elements * width, pushes));
+      for (size_t i = 0; exchange.gives(kind, other) && i < ranges.size(); ++i) {
+        const auto &[of, inTensor, inShard] = places[i];
+        const DeviceAddress to =
+            isWhole ? of.wholes[size_t(other)] + inTensor : of.owns[size_t(other)] + inShard;
+        TRAINRT_TRY(copy(to, ranges[i].sums, ranges[i].elements * width, pushes));
+      }
       return Status();
     }));
   }
@@ -98,12 +99,13 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
 }
 
 Status PeerCopies::gather(int64_t width, std::span<const PeerTensor> tensors) {
-  const int rank = exchange.rank();
-  for (const auto &[tensor, wholes] : tensors) {
-    const int64_t bytes = tensor.size.there(rank) * width;
-    const auto offset = DeviceAddress(rank * tensor.size.shard * width);
+  for (const auto &[tensor, wholes, owns] : tensors) {
+    const int64_t bytes = tensor.size.there(exchange.shard()) * width;
+    const auto offset = DeviceAddress(exchange.shard() * tensor.size.shard * width);
     TRAINRT_TRY(forOthers([&](int other) {
-      return copy(wholes[size_t(other)] + offset, tensor.own, bytes, pushes);
+      return exchange.gives(Collective::Kind::AllGather, other)
+                 ? copy(wholes[size_t(other)] + offset, tensor.own, bytes, pushes)
+                 : Status();
     }));
     if (tensor.own != tensor.whole + offset)
       TRAINRT_TRY(copy(tensor.whole + offset, tensor.own, bytes, pulls));

@@ -12,7 +12,8 @@ class PeerCopies {
 public:
   struct PeerTensor {
     RankExchange::Tensor tensor;
-    std::vector<DeviceAddress> wholes; ///< by rank
+    /// By rank; shards only where those of other ranks get something.
+    std::vector<DeviceAddress> wholes, owns;
   };
 
   PeerCopies(const Context &context, const RankExchange &exchange)

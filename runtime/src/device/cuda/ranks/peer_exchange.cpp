@@ -136,8 +136,6 @@ private:
   /// Flags of a kind, one for each rank: the turn whose operands it has, and the one that it is
   /// done with.
   enum Flag : size_t { Ready, Done, numFlags };
-  /// Addresses of a turn's tensors, by tensor and rank.
-  using Addresses = std::vector<std::vector<DeviceAddress>>;
   /// The elements that this rank adds up, or the bytes that it copies.
   struct Range {
     int64_t elements;
@@ -158,13 +156,16 @@ private:
     return flagsOf[own()] + DeviceAddress((way + 1) * 8192);
   }
 
-  Status meet(std::span<const Tensor> tensors, Addresses &addresses);
+  /// Whether a rank writes to shards that others hold.
+  bool writesShards(Collective::Kind kind) const {
+    return kind == Collective::Kind::ReduceScatter && shards() < world();
+  }
+  Status meet(Collective::Kind kind, std::span<const Tensor> tensors,
+              std::vector<PeerCopies::PeerTensor> &all);
   Status enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
                  CUstream stream);
-  /// Of those that are not in `copied`, which gets the large ones.
-  std::vector<Range> rangesOf(Collective::Kind kind, int64_t width, std::span<const Tensor> tensors,
-                              const Addresses &addresses,
-                              std::vector<PeerCopies::PeerTensor> &copied) const;
+  std::vector<Range> rangesOf(Collective::Kind kind, int64_t width,
+                              std::span<const PeerCopies::PeerTensor> tensors) const;
   Status await(Flag flag, CUstream stream) const;
   Status launch(Kernel kernel, std::span<const Range> ranges, const Flag *told,
                 CUstream stream) const;
@@ -312,8 +313,9 @@ Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Ten
   Status status;
   if (kind == Collective::Kind::ReduceScatter)
     status = clearEnds(dtype, tensors, stream);
+  const size_t most = writesShards(kind) ? mostTensors / 2 : mostTensors;
   while (status.ok() && !tensors.empty()) {
-    const auto some = tensors.first(std::min(tensors.size(), mostTensors));
+    const auto some = tensors.first(std::min(tensors.size(), most));
     tensors = tensors.subspan(some.size());
     status = enqueue(kind, dtype, some, stream);
   }
@@ -328,26 +330,36 @@ Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Ten
 
 /// The hosts meet here, so that each knows where the others' tensors are before it enqueues
 /// anything: none is ahead of another one by more than the work of its GPU.
-Status PeerExchange::meet(std::span<const Tensor> tensors, Addresses &addresses) {
-  std::vector<PeerPlace> places(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].size.elements)
-      TRAINRT_TRY(memory.place(tensors[i].whole, places[i]));
-  std::vector<std::span<const std::byte>> all;
-  TRAINRT_TRY(board.gather(std::as_bytes(std::span(places)), all));
-  addresses.assign(tensors.size(), std::vector<DeviceAddress>(numRanks));
+Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors,
+                          std::vector<PeerCopies::PeerTensor> &all) {
+  const size_t count = tensors.size();
+  std::vector<PeerPlace> places(writesShards(kind) ? 2 * count : count);
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor &tensor = tensors[i];
+    if (tensor.size.elements)
+      TRAINRT_TRY(memory.place(tensor.whole, places[i]));
+    if (tensor.size.elements && writesShards(kind))
+      TRAINRT_TRY(memory.place(tensor.own, places[count + i]));
+    all.push_back(
+        {tensor, std::vector<DeviceAddress>(numRanks), std::vector<DeviceAddress>(numRanks)});
+  }
+  std::vector<std::span<const std::byte>> told;
+  TRAINRT_TRY(board.gather(std::as_bytes(std::span(places)), told));
   for (int other = 0; other < world(); ++other) {
-    if (all[size_t(other)].size() != places.size() * sizeof(PeerPlace))
+    if (told[size_t(other)].size() != places.size() * sizeof(PeerPlace))
       return fail(Code::RankLost, "rank ", other, " exchanges other tensors than rank ", rank());
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      DeviceAddress &address = addresses[i][size_t(other)];
+    for (size_t i = 0; i < places.size(); ++i) {
+      PeerCopies::PeerTensor &tensor = all[i % count];
+      DeviceAddress &address = (i < count ? tensor.wholes : tensor.owns)[size_t(other)];
       PeerPlace place;
-      std::memcpy(&place, all[size_t(other)].data() + i * sizeof place, sizeof place);
-      if (other == rank())
-        address = tensors[i].whole;
-      else if (place.block)
+      std::memcpy(&place, told[size_t(other)].data() + i * sizeof place, sizeof place);
+      if (other != rank() && place.block)
         TRAINRT_TRY(memory.address(other, place, address));
     }
+  }
+  for (PeerCopies::PeerTensor &one : all) {
+    one.wholes[own()] = one.tensor.whole;
+    one.owns[own()] = one.tensor.own;
   }
   return {};
 }
@@ -358,50 +370,58 @@ Status PeerExchange::enqueue(Collective::Kind kind, DType dtype, std::span<const
   if (isEnded)
     return Status(Code::RankLost, "the connection of the GPUs has been given up");
   const auto width = int64_t(sizeOf(dtype));
-  Addresses addresses;
-  TRAINRT_TRY(meet(tensors, addresses));
+  std::vector<PeerCopies::PeerTensor> all;
+  TRAINRT_TRY(meet(kind, tensors, all));
   assert((kind == Collective::Kind::AllGather || dtype == DType::F32 || dtype == DType::F64) &&
          "readProgram refuses other sums");
   const Kernel kernel = kind == Collective::Kind::AllGather ? Copy
                         : dtype == DType::F64               ? SumF64
                                                             : SumF32;
+  std::vector<PeerCopies::PeerTensor> copied, small;
+  for (PeerCopies::PeerTensor &one : all)
+    (one.tensor.size.shard * width >= settings.copied ? copied : small).push_back(std::move(one));
   ++turn;
   const Flag ready = Ready, done = Done;
   TRAINRT_TRY(launch(Copy, {}, &ready, stream));
   TRAINRT_TRY(await(Ready, stream));
-  std::vector<PeerCopies::PeerTensor> copied;
-  const std::vector<Range> ranges = rangesOf(kind, width, tensors, addresses, copied);
   TRAINRT_TRY(copies.run(kind, dtype, copied, stream));
-  TRAINRT_TRY(launch(kernel, ranges, &done, stream));
+  TRAINRT_TRY(launch(kernel, rangesOf(kind, width, small), &done, stream));
   TRAINRT_TRY(await(Done, stream));
   // What is behind it sees what the others wrote.
   return launch(Copy, {}, nullptr, stream);
 }
 
 std::vector<PeerExchange::Range>
-PeerExchange::rangesOf(Collective::Kind kind, int64_t width, std::span<const Tensor> tensors,
-                       const Addresses &addresses,
-                       std::vector<PeerCopies::PeerTensor> &copied) const {
+PeerExchange::rangesOf(Collective::Kind kind, int64_t width,
+                       std::span<const PeerCopies::PeerTensor> tensors) const {
   std::vector<Range> ranges;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor &tensor = tensors[i];
-    const int64_t there = tensor.size.there(rank());
-    if (!there)
-      continue;
-    if (tensor.size.shard * width >= settings.copied) {
-      copied.push_back({tensor, addresses[i]});
-      continue;
-    }
-    std::vector<DeviceAddress> parts = addresses[i];
-    for (DeviceAddress &part : parts)
-      part += DeviceAddress(rank() * tensor.size.shard * width);
-    if (kind == Collective::Kind::AllGather)
-      ranges.push_back({there * width, {tensor.own}, std::move(parts)});
-    else if (kind == Collective::Kind::ReduceScatter)
-      ranges.push_back({there, std::move(parts), {tensor.own}});
-    else
-      ranges.push_back({there, std::move(parts), {}});
+  // Addresses at an offset, in the memory of all ranks, or of those that get something.
+  auto at = [&](const std::vector<DeviceAddress> &places, int64_t element, bool ofAll) {
+    std::vector<DeviceAddress> addresses;
+    for (int other = 0; other < world(); ++other)
+      if (ofAll || gives(kind, other))
+        addresses.push_back(places[size_t(other)] + DeviceAddress(element * width));
+    return addresses;
+  };
+  std::vector<CutSize> sizes;
+  for (const auto &[tensor, wholes, owns] : tensors) {
+    sizes.push_back(tensor.size);
+    if (const int64_t there = tensor.size.there(shard());
+        there && kind == Collective::Kind::AllGather)
+      ranges.push_back(
+          {there * width, {tensor.own}, at(wholes, shard() * tensor.size.shard, false)});
   }
+  if (kind == Collective::Kind::AllGather)
+    return ranges;
+  const SumParts parts = sumsOf(kind, std::move(sizes));
+  parts.forEach(rank(), 0, parts.elements(), [&](const RankParts::Range &range) {
+    const PeerCopies::PeerTensor &one = tensors[range.tensor];
+    std::vector<DeviceAddress> to;
+    if (kind == Collective::Kind::ReduceScatter)
+      to = at(one.owns, range.inShard, false);
+    if (range.there)
+      ranges.push_back({range.there, at(one.wholes, range.at, true), std::move(to)});
+  });
   return ranges;
 }
 

@@ -106,17 +106,19 @@ Status PieceExchange::addUp(Collective::Kind kind, DType dtype, std::span<const 
   return addInOrder(kind, dtype, uneven, done, stream);
 }
 
-/// Shards as they are, whatever their type.
+/// Shards as they are, whatever their type, of the ranks of a replica.
 Status PieceExchange::gather(DType dtype, std::span<const Tensor> tensors, const Event &done,
                              CUstream stream) {
   const auto width = int64_t(sizeOf(dtype));
   std::vector<DeviceRanks::Piece> sent, received;
   for (const Tensor &tensor : tensors)
     for (int which = 0; which < world(); ++which) {
-      const auto [elements, shard] = tensor.size;
-      const DeviceAddress place = tensor.whole + DeviceAddress(which * shard * width);
-      const int64_t own = tensor.size.there(rank()) * width,
-                    others = tensor.size.there(which) * width;
+      if (!gives(Collective::Kind::AllGather, which))
+        continue;
+      const int number = which % shards(); // of its shard
+      const DeviceAddress place = tensor.whole + DeviceAddress(number * tensor.size.shard * width);
+      const int64_t own = tensor.size.there(shard()) * width,
+                    others = tensor.size.there(number) * width;
       if (which == rank() && own)
         TRAINRT_TRY(driver.check(driver.cuMemcpyDtoDAsync(place, tensor.own, size_t(own), stream),
                                  "cannot copy a shard into its tensor"));
@@ -129,22 +131,18 @@ Status PieceExchange::gather(DType dtype, std::span<const Tensor> tensors, const
   return record(done, stream);
 }
 
-/// The sum of an element is made by one rank only, from zero over the ranks from 0 on. In an
-/// all-reduce it is sent to the others together with the pieces of the next block: all ranks end
-/// with the same bits.
+/// The sum of an element is made by one rank only, from zero over the ranks from 0 on. Whoever else
+/// needs it gets it together with the pieces of the next block: all end with the same bits.
 Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
                                  std::span<const Tensor> tensors, const Event &done,
                                  CUstream stream) {
   assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
   const auto width = int64_t(sizeOf(dtype));
   std::vector<CutSize> sizes;
-  std::vector<int64_t> shards;
-  for (const Tensor &tensor : tensors) {
+  for (const Tensor &tensor : tensors)
     sizes.push_back(tensor.size);
-    shards.push_back(tensor.size.shard);
-  }
-  const RankParts parts(std::move(sizes));
-  const ExchangeWork work = ExchangeWork::ofSumsInShards(width, shards, world());
+  const SumParts parts = sumsOf(kind, std::move(sizes));
+  const ExchangeWork work = parts.work(width);
   assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
   const int64_t block = work.deviceBlock();
   for (int64_t begin = 0; begin < work.part; begin += block) {
@@ -157,7 +155,7 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
         if (which != rank())
           fn(which);
     };
-    // Calls `fn(range, address)` for what a rank's part of this block has in the tensors.
+    // Calls `fn(range, address)` for what a rank adds up of this block, where the tensors are.
     auto inTensors = [&](int which, const auto &fn) {
       parts.forEach(which, begin, count, [&](const RankParts::Range &range) {
         if (range.there)
@@ -165,9 +163,12 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
       });
     };
     std::vector<RankSumsArguments::Range> ranges;
+    // Of this rank's shards, and of those that others have, too.
+    auto inShard = [&](const RankParts::Range &range) {
+      return tensors[range.tensor].own + DeviceAddress(range.inShard * width);
+    };
     inTensors(rank(), [&](const RankParts::Range &range, DeviceAddress own) {
-      const DeviceAddress sums = tensors[range.tensor].own + DeviceAddress(range.inShard * width);
-      ranges.push_back({own, sums, range.begin, range.there});
+      ranges.push_back({own, inShard(range), range.begin, range.there});
     });
     forOthers([&](int which) {
       inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
@@ -183,16 +184,18 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
     gathering = {};
     TRAINRT_TRY(launchSums(dtype, {staging, work.devicePiece() / width, world(), rank(), {}},
                            ranges, stream));
-    if (kind != Collective::Kind::AllReduce)
-      continue;
     forOthers([&](int which) {
+      if (!gives(kind, which))
+        return;
       for (const RankSumsArguments::Range &range : ranges)
         gathering.sent.push_back({which, range.sums, range.elements * width});
       inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
-        gathering.received.push_back({which, place, range.there * width});
+        const bool isWhole = kind == Collective::Kind::AllReduce;
+        gathering.received.push_back(
+            {which, isWhole ? place : inShard(range), range.there * width});
       });
+      gathering.done = &done;
     });
-    gathering.done = &done;
   }
   return gathering.done ? Status() : record(done, stream);
 }

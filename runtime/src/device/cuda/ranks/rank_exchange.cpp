@@ -49,12 +49,13 @@ Status RankExchange::loadSums() {
   return driver.check(driver.cuModuleGetFunction(&verdicts, module, "trainrt_verdict"), what);
 }
 
-/// The most that ranks may need: through each other's memory they need nothing.
-int64_t stagingBytes(const ExecutionPlan &plan, int world) {
+/// Of any way that ranks may take.
+int64_t stagingBytes(const ExecutionPlan &plan, int world, int shards) {
   int64_t most = 0;
   for (const ExecutionPlan::Step &step : plan.steps)
     if (const auto *op = std::get_if<Collective>(&step.command->op))
-      most = std::max(most, CollectiveView(plan.view(step), *op).work(world).deviceStaging());
+      most =
+          std::max(most, CollectiveView(plan.view(step), *op).work(world, shards).deviceStaging());
   return most;
 }
 
@@ -109,7 +110,7 @@ Status RankExchange::clearEnds(DType dtype, std::span<const Tensor> tensors,
                                CUstream stream) const {
   const auto width = int64_t(sizeOf(dtype));
   for (const Tensor &tensor : tensors)
-    if (const int64_t there = tensor.size.there(rank()); there < tensor.size.shard)
+    if (const int64_t there = tensor.size.there(shard()); there < tensor.size.shard)
       TRAINRT_TRY(
           driver.check(driver.cuMemsetD8Async(tensor.own + DeviceAddress(there * width), 0,
                                               size_t((tensor.size.shard - there) * width), stream),

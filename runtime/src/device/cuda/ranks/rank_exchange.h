@@ -34,6 +34,19 @@ public:
 
   int rank() const { return ranks ? ranks->rank() : 0; }
   int world() const { return ranks ? ranks->world() : 1; }
+  /// Ranks that share a replica of what is in shards, and which shard this one has.
+  int shards() const { return ranks ? ranks->ranksPerReplica() : 1; }
+  int shard() const { return rank() % shards(); }
+  /// Whether another rank gets what this one makes of a collective: sums, or its shard.
+  bool gives(Collective::Kind kind, int other) const {
+    return kind == Collective::Kind::AllReduce ||
+           (kind == Collective::Kind::AllGather ? other / shards() == rank() / shards()
+                                                : other % shards() == shard());
+  }
+  /// Who adds up what, where that is what a collective does.
+  SumParts sumsOf(Collective::Kind kind, std::vector<CutSize> tensors) const {
+    return {std::move(tensors), world(), kind == Collective::Kind::AllReduce ? world() : shards()};
+  }
   std::chrono::milliseconds limit() const;
   /// A tensor that is cut into shards as equal as can be, which lie within it.
   Tensor inPlace(DType dtype, DeviceAddress address, int64_t elements) const;
