@@ -153,6 +153,16 @@ class Cases(Processes):
             told.append(json.loads(report.read_text())["peak_bytes"])
         expect(told[0] > told[1] > told[2], told)
 
+    def case_norms_of_shards(self):
+        """What begins as norms of weights needs them whole."""
+        wide_model.widen(self.arguments.models / "gpt2.onnx", wide := self.path(".onnx"), 128, 2100)
+        package = self.trainc(wide.with_suffix(""), "--distribute", "zero3", "--lora", "r=2,dora,targets=all-linear")
+        run = ["--batch-size", "2", "--steps", "2", "--init", "normal:0.02"]
+        self.refused(["begins as the norms of 'transformer.h.0.mlp.c_fc.weight', of which each rank holds a part; compile with --distribute zero2, "
+                      "or let each rank hold all (--shard-within 1)"], package, self.tokens, *run, "--emulate-world", "2")  # fmt: skip
+        self.equal(self.trained(package, self.tokens, *run, "--emulate-world", "2", "--shard-within", "1"),
+                   self.trained(package, self.tokens, *run, "--accumulate", "2"), "whole weights")  # fmt: skip
+
     def case_refused_replicas(self):
         distributed, data, sharded = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp"), self.sharded()
         for ways in (["--emulate-world", "4"], ["--ranks", "4"], ["--ranks", "4", "--dry-run"]):

@@ -32,8 +32,15 @@ void visitElements(const ModelWeight &weight, int64_t begin, int64_t end, Visit 
 
 Status storeNorms(Session &session, size_t index) {
   const Manifest::Init &init = *session.package().parameter(index).init;
+  const size_t matrix = findParameter(session, init.matrix);
+  if (ShardRange own; session.holdsShard(Session::Value::Parameter, matrix, own))
+    return fail(Code::Unsupported, "parameter '",
+                session.package().program().parameters[index].name, "' begins as the norms of '",
+                init.matrix,
+                "', of which each rank holds a part; compile with --distribute zero2, or let each "
+                "rank hold all (--shard-within 1)");
   ModelWeight weight;
-  TRAINRT_TRY(weight.open(session, findParameter(session, init.matrix)));
+  TRAINRT_TRY(weight.open(session, matrix));
   assert(weight.shape().size() == 2 && "norms are of matrices: the manifest's are checked");
   const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
   // In f64: squares of f16 elements would overflow in their own type.
