@@ -30,10 +30,13 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
     TRAINRT_TRY(observer->begin(plan, read));
   const Clock::time_point began = Clock::now();
   for (size_t i = 0; i < compiled.commands.size(); ++i) {
-    if (alone && compiled.commands.as<CollectiveCommand>(i))
+    const auto *collective = compiled.commands.as<CollectiveCommand>(i);
+    if (alone && collective)
       continue;
     const Clock::time_point start = Clock::now();
-    Status status = compiled.commands.enqueue(i, runs);
+    Status status = collective ? collective->begin(runs) : Status();
+    if (status.ok())
+      status = compiled.commands.enqueue(i, runs);
     if (status.ok() && exchange)
       status = awaitRanks(plan);
     if (status.ok())

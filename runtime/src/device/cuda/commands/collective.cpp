@@ -35,14 +35,15 @@ void CollectiveCommand::resolve(const Addresses &addresses) {
   }
 }
 
-Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
-  const Driver &driver = context.driver();
+Status CollectiveCommand::begin(CUstream stream) const {
   turn ^= 1;
-  const auto &[begun, done] = runs[turn];
-  TRAINRT_TRY(driver.check(driver.cuEventRecord(begun.get(), stream), "cannot record an event"));
+  return exchange.record(begun(), stream);
+}
+
+Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   if (step.op.verdict)
     TRAINRT_TRY(exchange.judge(slots.first, slots.second, tensors[0].whole, stream));
-  return exchange.run(step.op.kind, step.op.dtype, tensors, done, stream);
+  return exchange.run(step.op.kind, step.op.dtype, tensors, end(), stream);
 }
 
 bool CollectiveCommand::isRunning() const {

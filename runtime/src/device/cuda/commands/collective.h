@@ -15,6 +15,9 @@ public:
   Status start();
 
   void resolve(const Addresses &addresses) override;
+  /// The next run: all that is enqueued on `stream` is in front of it. Before each `enqueue`, whose
+  /// stream comes behind `begun`.
+  Status begin(CUstream stream) const;
   Status enqueue(CUstream stream, Workspace workspace) const override;
   /// What it needs beside its tensors.
   int64_t stagingBytes() const {
@@ -22,6 +25,7 @@ public:
   }
   /// Whether the GPU has come to it and has not done it.
   bool isRunning() const;
+  const Event &begun() const { return runs[turn].begun; }
   /// Recorded behind it, when all of it is enqueued.
   const Event &end() const { return runs[turn].done; }
 

@@ -47,7 +47,11 @@ Status CudaDevice::atExchange(const Status &status, const Function &function,
 /// is enqueued before anything else is.
 Status CudaDevice::enqueueExchange(const Compiled &compiled, size_t item) {
   const CUstream on = exchangeStream ? exchangeStream : runs;
-  TRAINRT_TRY(order(runs, on));
+  const auto &collective = *compiled.commands.as<CollectiveCommand>(item);
+  TRAINRT_TRY(collective.begin(runs));
+  if (exchangeStream)
+    TRAINRT_TRY(driver.check(driver.cuStreamWaitEvent(on, collective.begun().get(), 0),
+                             "cannot let an exchange wait for what is before it"));
   TRAINRT_TRY(compiled.commands.enqueue(item, on));
   return exchange->finish(on);
 }
