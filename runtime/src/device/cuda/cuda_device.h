@@ -144,6 +144,9 @@ private:
   Status launchParts(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
                      bool alone);
   /// A collective behind all commands that have been enqueued.
+  /// Held while a graph or a command that is no exchange is started.
+  std::unique_lock<std::mutex> starting() const;
+  Status enqueueCommand(const Compiled &compiled, size_t item) const;
   Status enqueueExchange(const Compiled &compiled, size_t item);
   /// Lets the commands behind wait for a collective, and for all before it.
   Status awaitExchange(const Compiled &compiled, int32_t item);

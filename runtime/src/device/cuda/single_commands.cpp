@@ -10,6 +10,14 @@
 
 namespace trainrt::cuda {
 
+/// One that is no exchange on a stream of its own.
+Status CudaDevice::enqueueCommand(const Compiled &compiled, size_t item) const {
+  // In an exchange this rank waits for others.
+  const auto held =
+      compiled.commands.as<CollectiveCommand>(item) ? std::unique_lock<std::mutex>() : starting();
+  return compiled.commands.enqueue(item, runs);
+}
+
 /// A command has ended before the next begins: an error is that of the command which is named.
 Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled,
                                     bool alone) {
@@ -36,7 +44,7 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
     const Clock::time_point start = Clock::now();
     Status status = collective ? collective->begin(runs) : Status();
     if (status.ok())
-      status = compiled.commands.enqueue(i, runs);
+      status = enqueueCommand(compiled, i);
     if (status.ok() && exchange)
       status = awaitRanks(plan);
     if (status.ok())
@@ -91,7 +99,7 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled,
         TRAINRT_TRY(mark(exchangeStream, spans[i].begin));
       }
       const Status status =
-          part.isCollective ? enqueueExchange(compiled, i) : commands.enqueue(i, runs);
+          part.isCollective ? enqueueExchange(compiled, i) : enqueueCommand(compiled, i);
       TRAINRT_TRY(
           status.within("function '" + plan.function->name + "', " + commands.describe(i) + ": "));
       TRAINRT_TRY(mark(isBeside ? exchangeStream : runs, spans[i].end));

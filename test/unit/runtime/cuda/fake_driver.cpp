@@ -87,8 +87,8 @@ struct Event {
 constexpr CUresult unjoinedCapture = 904;
 
 FakeCuda state{
-    9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0};
+    9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0};
 /// Whoever checks a batch asks for these while another thread allocates.
 std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;
@@ -148,6 +148,11 @@ void advance(Stream *stream, const std::function<bool()> &isDone) {
     if (sticky == CUDA_SUCCESS)
       work.run();
   }
+}
+
+bool isBusy() {
+  return std::any_of(streams.begin(), streams.end(),
+                     [](const Stream *stream) { return !stream->queue.empty(); });
 }
 
 /// What is not ready waits for other threads.
@@ -337,16 +342,18 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
   return state.peers ? CUDA_SUCCESS : notSupported;
 }
 EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *memory, CUipcMemHandle handle, unsigned flags) {
-  std::lock_guard lock(memoryMutex);
+  std::scoped_lock lock(driverMutex, memoryMutex);
   if (state.failingOpening && --state.failingOpening == 0)
     return peerAccessUnsupported;
   std::memcpy(memory, handle.reserved, sizeof *memory);
   ++opened[*memory];
+  state.openedWhileBusy += isBusy();
   return flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? CUDA_SUCCESS : invalidValue;
 }
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
-  std::lock_guard lock(memoryMutex);
+  std::scoped_lock lock(driverMutex, memoryMutex);
   --opened[memory];
+  state.closedWhileBusy += isBusy();
   return CUDA_SUCCESS;
 }
 /// What the driver has not given is a block by itself, as tests have some.

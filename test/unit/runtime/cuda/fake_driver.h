@@ -43,6 +43,8 @@ struct FakeCuda {
   size_t failingUpload; /* the next copy of so many bytes to the GPU fails; 0: none */
   size_t exported;      /* bytes of memory that others have been let open, not freed */
   int freedWhileOpen;   /* blocks that others had open when they were freed */
+  /* Memory of others that was opened, or closed, while work of any stream was not done. */
+  int openedWhileBusy, closedWhileBusy;
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes),

@@ -126,6 +126,46 @@ TEST_F(PeerExchange, FollowBlocksThatMove) {
   EXPECT_EQ(fake->exported, 0u);
 }
 
+TEST_F(PeerExchange, OpenAndCloseMemoryWhileNothingIsComputed) {
+  fake->openedWhileBusy = fake->closedWhileBusy = 0;
+  exchangeTogether(
+      2, 0,
+      [&](ExchangeOfOne &one) {
+        const int rank = one.exchange.rank();
+        const cuda::Driver &driver = one.context.driver();
+        one.exchange.useStreams({one.stream});
+        cuda::CUdeviceptr block = 0, other = 0;
+        ASSERT_EQ(driver.cuMemAlloc(&other, 4096), 0);
+        for (int round = 0; round < 3; ++round) {
+          // The first rank's tensor moves while the second one computes.
+          if (rank == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          if (block && rank == 0) {
+            one.exchange.release(block);
+            driver.cuMemFree(block);
+          }
+          if (!block || rank == 0)
+            ASSERT_EQ(driver.cuMemAlloc(&block, size_t(4096 * (round + 1))), 0);
+          {
+            const auto held = one.exchange.starting();
+            driver.cuMemsetD8Async(other, static_cast<unsigned char>(round), 4096, one.stream);
+          }
+          *reinterpret_cast<float *>(block) = float(round + rank);
+          const auto tensor = one.exchange.inPlace(DType::F32, block, 1);
+          one.run(Kind::AllReduce, DType::F32, {&tensor, 1});
+          one.finish();
+          driver.cuStreamSynchronize(one.stream);
+          EXPECT_EQ(*reinterpret_cast<float *>(block), float(2 * round + 1));
+        }
+        one.exchange.release(block);
+        driver.cuMemFree(block);
+        driver.cuMemFree(other);
+      },
+      true);
+  EXPECT_EQ(fake->openedWhileBusy, 0);
+  EXPECT_EQ(fake->closedWhileBusy, 0);
+}
+
 TEST_F(PeerExchange, CopyLargeTensors) {
   setenv("TRAINRT_EXCHANGE_COPIED", "1", 1);
   expectSumsOfAnySize(true);

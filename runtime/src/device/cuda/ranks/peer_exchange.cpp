@@ -120,6 +120,8 @@ public:
   void stageAt(DeviceAddress address, int64_t bytes) override { copies.stageAt(address, bytes); }
   int64_t blockBytes(int64_t bytes) const override { return PeerMemory::blockBytes(bytes); }
   void release(DeviceAddress block) override { memory.release(block); }
+  void useStreams(std::vector<CUstream> streams) override { memory.useStreams(std::move(streams)); }
+  std::unique_lock<std::mutex> starting() override { return memory.starting(); }
   Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
              CUstream stream) override;
   Status finish(CUstream) override { return {}; }
@@ -334,12 +336,18 @@ Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors
                           std::vector<PeerCopies::PeerTensor> &all) {
   const size_t count = tensors.size();
   std::vector<PeerPlace> places(writesShards(kind) ? 2 * count : count);
+  bool isNew = false;
+  auto place = [&](DeviceAddress address, PeerPlace &of) {
+    if (!memory.isKnown(address) && !std::exchange(isNew, true))
+      TRAINRT_TRY(memory.awaitIdle());
+    return memory.place(address, of);
+  };
   for (size_t i = 0; i < count; ++i) {
     const Tensor &tensor = tensors[i];
     if (tensor.size.elements)
-      TRAINRT_TRY(memory.place(tensor.whole, places[i]));
+      TRAINRT_TRY(place(tensor.whole, places[i]));
     if (tensor.size.elements && writesShards(kind))
-      TRAINRT_TRY(memory.place(tensor.own, places[count + i]));
+      TRAINRT_TRY(place(tensor.own, places[count + i]));
     all.push_back(
         {tensor, std::vector<DeviceAddress>(numRanks), std::vector<DeviceAddress>(numRanks)});
   }
@@ -351,17 +359,21 @@ Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors
     for (size_t i = 0; i < places.size(); ++i) {
       PeerCopies::PeerTensor &tensor = all[i % count];
       DeviceAddress &address = (i < count ? tensor.wholes : tensor.owns)[size_t(other)];
-      PeerPlace place;
-      std::memcpy(&place, told[size_t(other)].data() + i * sizeof place, sizeof place);
-      if (other != rank() && place.block)
-        TRAINRT_TRY(memory.address(other, place, address));
+      PeerPlace theirs;
+      std::memcpy(&theirs, told[size_t(other)].data() + i * sizeof theirs, sizeof theirs);
+      if (other == rank() || !theirs.block)
+        continue;
+      if (!memory.isOpen(other, theirs) && !std::exchange(isNew, true))
+        TRAINRT_TRY(memory.awaitIdle());
+      TRAINRT_TRY(memory.address(other, theirs, address));
     }
   }
   for (PeerCopies::PeerTensor &one : all) {
     one.wholes[own()] = one.tensor.whole;
     one.owns[own()] = one.tensor.own;
   }
-  return {};
+  // All see that there is something new, and go on when all have opened it.
+  return isNew ? board.gather({}, told) : Status();
 }
 
 Status PeerExchange::enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,

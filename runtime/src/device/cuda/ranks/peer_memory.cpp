@@ -32,13 +32,36 @@ void PeerMemory::closeAll() {
     close(rank, allBlocks);
 }
 
+Status PeerMemory::awaitIdle() const {
+  for (CUstream stream : streams) {
+    Event end;
+    TRAINRT_TRY(end.create(context, CU_EVENT_DISABLE_TIMING));
+    TRAINRT_TRY(driver.check(driver.cuEventRecord(end.get(), stream), "cannot record an event"));
+    while (driver.cuEventQuery(end.get()) == CUDA_ERROR_NOT_READY) {
+      TRAINRT_TRY(ranks.failure());
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  return ranks.failure();
+}
+
+PeerMemory::Blocks::const_iterator PeerMemory::find(DeviceAddress address) const {
+  auto found = own.upper_bound(address);
+  if (found == own.begin())
+    return own.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : own.end();
+}
+
+bool PeerMemory::isOpen(int rank, const PeerPlace &place) {
+  std::lock_guard lock(mutex);
+  return opened[size_t(rank)].contains(place.block);
+}
+
 /// Asked of the driver once for a block.
 Status PeerMemory::place(DeviceAddress address, PeerPlace &place) {
-  auto found = own.upper_bound(address);
-  if (found != own.begin())
-    --found;
-  if (found == own.end() || address < found->first ||
-      address - found->first >= found->second.bytes) {
+  auto found = find(address);
+  if (found == own.end()) {
     CUdeviceptr base = 0;
     size_t bytes = 0;
     TRAINRT_TRY(driver.check(driver.cuMemGetAddressRange(&base, &bytes, address),
@@ -79,12 +102,17 @@ void PeerMemory::close(size_t rank, uint64_t block) {
   blocks.erase(begin, end);
 }
 
+/// Whoever asks has come behind all that ranks do together, so what is on this rank's streams needs
+/// nothing more from anybody. Where a rank is lost nobody waits for an answer.
 void PeerMemory::serve() {
   server = std::thread([this] {
     CurrentContext current = context.makeCurrent();
     while (!isEnding) {
       for (int rank = 0; rank < ranks.world(); ++rank)
         if (const uint64_t block = rank == ranks.rank() ? 0 : board.question(rank)) {
+          const auto held = starting();
+          if (!awaitIdle().ok())
+            continue;
           close(size_t(rank), block);
           board.answer(rank);
         }

@@ -23,6 +23,9 @@ struct PeerPlace {
 /// back: it asks them to close it, which a thread of theirs does whatever they are doing, and frees
 /// it when all have. The owner has come behind all that they do with it, and they go on with it in
 /// no other way than together.
+///
+/// Nothing is computed where memory is offered, opened or closed: cuDNN 9.19's attention with
+/// dropout has made other bits there, on H100s, of processes that did nothing else together.
 class PeerMemory {
 public:
   /// The driver may put smaller blocks together, and opens them together. Where there are many, as
@@ -37,7 +40,18 @@ public:
   PeerMemory(const PeerMemory &) = delete;
   PeerMemory &operator=(const PeerMemory &) = delete;
 
+  /// Those that this rank's GPU computes and exchanges on.
+  void useStreams(std::vector<CUstream> all) { streams = std::move(all); }
+  /// Held while computation is started on them.
+  std::unique_lock<std::mutex> starting() { return std::unique_lock(startings); }
+
   // The context is current.
+  /// Until all that is on the streams has ended. RankLost where it never will.
+  Status awaitIdle() const;
+  /// Whether the others have been told of the block that the address is in.
+  bool isKnown(DeviceAddress address) const { return find(address) != own.end(); }
+  /// Whether another rank's block is open here.
+  bool isOpen(int rank, const PeerPlace &place);
   /// Of an address of this rank's.
   Status place(DeviceAddress address, PeerPlace &place);
   /// Of another rank's place what it is here.
@@ -57,6 +71,9 @@ private:
     uint64_t bytes;
     PeerPlace begin;
   };
+  using Blocks = std::map<DeviceAddress, Block>;
+  /// The one that the address is in, or the end.
+  Blocks::const_iterator find(DeviceAddress address) const;
   /// Another rank's block, or all of them.
   void close(size_t rank, uint64_t block);
   bool isGivenBack(uint64_t number);
@@ -65,7 +82,9 @@ private:
   const Context &context;
   Communicator &ranks;
   PeerBoard &board;
-  std::map<DeviceAddress, Block> own;
+  std::vector<CUstream> streams;
+  std::mutex startings;
+  Blocks own;
   uint64_t lastBlock = 0;
   std::mutex mutex;                                    ///< of what follows
   std::vector<std::map<uint64_t, CUdeviceptr>> opened; ///< by rank and number

@@ -12,6 +12,8 @@
 #include "format/commands/collective.h"
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 namespace trainrt::cuda {
 
@@ -59,6 +61,10 @@ public:
   virtual int64_t blockBytes(int64_t bytes) const { return bytes; }
   /// Before a block is freed: all that is enqueued has ended.
   virtual void release(DeviceAddress block) {}
+  /// The streams that this rank computes and exchanges on.
+  virtual void useStreams(std::vector<CUstream> streams) {}
+  /// Held while computation is started on them.
+  virtual std::unique_lock<std::mutex> starting() { return {}; }
 
   /// Enqueues a collective (comm/collectives.h); some of an all-reduce with the next one, or with
   /// `finish`. `done` is recorded behind it. All ranks call it, in the same order among such calls.

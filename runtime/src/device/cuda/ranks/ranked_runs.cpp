@@ -24,15 +24,18 @@ Status CudaDevice::joinRanks(Communicator *ranks) {
   if (std::ranges::none_of(package->program().functions, exchanges))
     return {};
   TRAINRT_TRY(measured(codeBytes, [&] { return RankExchange::open(*context, ranks, exchange); }));
+  exchange->useStreams({runs});
   if (mode == ExchangeMode::Inline)
     return {};
   // As soon as blocks of others' kernels end, those of a collective begin: the other ranks wait for
   // them.
   int least = 0, greatest = 0;
   driver.cuCtxGetStreamPriorityRange(&least, &greatest);
-  return driver.check(
+  TRAINRT_TRY(driver.check(
       driver.cuStreamCreateWithPriority(&exchangeStream, CU_STREAM_NON_BLOCKING, greatest),
-      "cannot make a stream");
+      "cannot make a stream"));
+  exchange->useStreams({runs, exchangeStream});
+  return {};
 }
 
 Status CudaDevice::atExchange(const Status &status, const Function &function,
@@ -40,6 +43,11 @@ Status CudaDevice::atExchange(const Status &status, const Function &function,
   return status.code() == Code::RankLost
              ? status.within(exchangeText(package->program(), function, command))
              : status;
+}
+
+/// Nothing to hold where there is one rank.
+std::unique_lock<std::mutex> CudaDevice::starting() const {
+  return exchange ? exchange->starting() : std::unique_lock<std::mutex>();
 }
 
 /// On the commands' own stream where there is none for collectives. Ranks may be in different
@@ -72,6 +80,7 @@ Status CudaDevice::launchParts(const ExecutionPlan &plan, const Compiled &compil
     if (!part.isCollective) {
       if (part.awaits >= 0 && !alone)
         TRAINRT_TRY(awaitExchange(compiled, part.awaits));
+      const auto held = starting();
       TRAINRT_TRY(driver.check(driver.cuGraphLaunch(graphs[i], runs), "cannot launch its graph"));
     } else if (!alone) {
       TRAINRT_TRY(atExchange(enqueueExchange(compiled, part.begin), *plan.function,
