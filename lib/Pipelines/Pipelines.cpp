@@ -20,6 +20,7 @@
 #include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
+#include "lib/Transforms/MergeProjections/MergeProjections.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
@@ -53,6 +54,17 @@ static void addScheduleCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// Weights have to be beside each other without a copy: they are where each step rounds them.
+static StringRef whyNotMerged(const GraphOptions &options) {
+  if (options.precision == Precision::PureBF16)
+    return "weights are multiplied as they are stored, and would be copied to be beside others";
+  if (options.distribution >= Distribution::Zero3)
+    return "weights are gathered from shards one by one";
+  if (options.lora)
+    return "low-rank branches share matmuls in their own way";
+  return "";
+}
+
 /// Before autodiff, so that the backward pass inherits it.
 static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   // TF32 is a matter of products; the graph's own types say nothing.
@@ -70,6 +82,16 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   if (!lowers) {
     addCleanup(pm);
     return;
+  }
+  if (options.mergeProjections && options.matmulUnits) {
+    addCleanup(pm);
+    MergeProjectionsPassOptions merge;
+    merge.units = options.matmulUnits;
+    merge.flops = options.matmulSpeed.flops;
+    merge.bytes = options.matmulSpeed.bytes;
+    merge.launch = options.matmulSpeed.launch;
+    merge.obstacle = whyNotMerged(options).str();
+    pm.addNestedPass<func::FuncOp>(createMergeProjectionsPass(merge));
   }
   mixed.parameters = options.precision == Precision::PureBF16;
   mixed.products = options.lowersProductsOnly;

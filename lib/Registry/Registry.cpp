@@ -30,6 +30,7 @@
 #include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
+#include "lib/Transforms/MergeProjections/MergeProjections.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
@@ -95,6 +96,7 @@ void trainc::registerAllPasses() {
   registerFuseEpiloguesPasses();
   registerHoistSlicesPasses();
   registerLegalizePasses();
+  registerMergeProjectionsPasses();
   registerMixedPrecisionPasses();
   registerMoveTransposesPasses();
   registerOffloadPasses();

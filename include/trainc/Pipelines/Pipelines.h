@@ -72,6 +72,11 @@ struct GraphOptions {
   bool fusedAttention = false;
   /// Of 16 bits the target takes only factors of matmuls, of any extent.
   bool lowersProductsOnly = false;
+  /// Projections of one input are one matmul where that is quicker by the model of a processor with
+  /// `matmulUnits` (0: never) that does `matmulSpeed`.
+  bool mergeProjections = true;
+  int64_t matmulUnits = 0;
+  ProcessorSpeed matmulSpeed = {};
   /// Convolutions that a library has calls for are such; else all are matmuls.
   bool callsConvolutions = false;
   /// No loss: only @eval.

@@ -100,6 +100,9 @@ struct TargetTraits {
   ScheduleTraits schedule;
   ProcessorSpeeds speeds;
   LinkSpeed link;
+  /// Tiles of a matmul that are computed at once, where matmuls of few rows leave units idle; 0: a
+  /// matmul takes what its arithmetic takes (`merge-projections`).
+  int64_t matmulUnits = 0;
   /// How values can be represented besides, and what there is to know of it: getPrecisionNote.
   llvm::ArrayRef<Precision> precisions = {};
   /// Whether of 16 bits only factors of matmuls are taken, of any extent.

@@ -181,6 +181,8 @@ void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
   options.processors = choice.processors;
   options.graph.fusedAttention = choice.target->traits.fusedAttention;
   options.graph.lowersProductsOnly = choice.target->traits.lowersProductsOnly;
+  options.graph.matmulUnits = choice.target->traits.matmulUnits;
+  options.graph.matmulSpeed = choice.target->traits.speeds.low;
   options.schedule.target = choice.target->traits.schedule;
 }
 

@@ -23,6 +23,9 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
   addSwitch("chunk-loss", chunkLoss,
             "compute the loss of a large vocabulary, with its gradient, for some rows at a time, "
             "where the projection to it is not trained (default)");
+  addSwitch("merge-projections", mergeProjections,
+            "compute queries, keys and values of one input by one matmul where rows are few "
+            "(default)");
   addSwitch("schedule-updates", scheduleUpdates,
             "update a parameter as soon as its gradient is there, and free that (default)");
   addSwitch(
@@ -42,6 +45,7 @@ void PassOptions::read() {
   options.graph.labelSparsity = labelSparsity.value(optimise);
   // Scaled losses of f16 need all of their gradients.
   options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
+  options.graph.mergeProjections = mergeProjections.value(optimise);
   options.schedule.scheduleUpdates = scheduleUpdates.value(true);
   options.graph.callsConvolutions = libraryConvolutions.value(true);
   options.graph.moveTransposes = moveTransposes.value(optimise && options.graph.callsConvolutions);

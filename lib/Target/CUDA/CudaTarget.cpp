@@ -37,6 +37,8 @@ static constexpr TargetTraits kTraits{
     // NVLink between two H200, by NCCL: 256 MB of bf16 are scattered at 455 GB/s and gathered at
     // 487, latency included; half of them goes over the link. By the model it is 472.
     .link = {5e-5, 2.6e11},
+    // Multiprocessors of an H100 or H200.
+    .matmulUnits = 132,
     .precisions = kPrecisions,
     .fusedAttention = true,
     .kernelVariants = true,
