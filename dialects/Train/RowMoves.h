@@ -13,6 +13,10 @@ bool isWidening(mlir::Operation *op);
 bool isReshape(mlir::Operation *op);
 /// A reshape that leaves the last axis alone; false for null.
 bool keepsColumns(mlir::Operation *op);
+/// Strides, in elements, of the same elements in the shape `to` where those of `operand` are of the
+/// shape `from`; nullopt where no strides read them so.
+std::optional<StridedLayout> reshapeLayout(llvm::ArrayRef<DimAttr> from, llvm::ArrayRef<DimAttr> to,
+                                           const StridedLayout &operand);
 
 } // namespace trainc::train
 

@@ -3,6 +3,7 @@
 // the rules for index operands, and the fusion op, which groups code.
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -33,63 +34,7 @@ std::optional<StridedLayout> BarrierOp::getStridedView(const StridedLayout &oper
   return operand;
 }
 std::optional<StridedLayout> ReshapeOp::getStridedView(const StridedLayout &operand) {
-  SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
-  StridedLayout layout{operand.offset, {}};
-  DimAttr one = DimAttr::constant(getContext(), 1);
-  layout.strides.assign(to.size(), one);
-  // A row-major buffer is read row-major, whatever divides what.
-  auto rowMajor = [&](ArrayRef<DimAttr> dims) {
-    SmallVector<DimAttr> strides(dims.size());
-    DimAttr run = one;
-    for (int64_t axis = int64_t(dims.size()) - 1; axis >= 0; --axis) {
-      strides[axis] = run;
-      run = run * dims[axis];
-    }
-    return strides;
-  };
-  if (operand.strides == rowMajor(from)) {
-    layout.strides = rowMajor(to);
-    return layout;
-  }
-  // From the inside out: smallest groups of axes with equal products; a group's axes must lie in
-  // one run.
-  int64_t i = from.size() - 1, j = to.size() - 1;
-  while (i >= 0 || j >= 0) {
-    if (i >= 0 && from[i].isConstant(1)) {
-      --i;
-      continue;
-    }
-    if (j >= 0 && to[j].isConstant(1)) {
-      --j;
-      continue;
-    }
-    if (i < 0 || j < 0)
-      return std::nullopt;
-    DimAttr stride = operand.strides[i], left = from[i], right = to[j];
-    layout.strides[j] = stride;
-    DimAttr run = stride * left;
-    while (left != right) {
-      // Grow the side whose product divides the other's.
-      if (divideExactly(right, left) && i > 0) {
-        --i;
-        if (from[i].isConstant(1))
-          continue;
-        if (operand.strides[i] != run)
-          return std::nullopt;
-        left = left * from[i];
-        run = run * from[i];
-      } else if (divideExactly(left, right) && j > 0) {
-        --j;
-        layout.strides[j] = stride * right;
-        right = right * to[j];
-      } else {
-        return std::nullopt;
-      }
-    }
-    --i;
-    --j;
-  }
-  return layout;
+  return reshapeLayout(getDims(getOperand()), getDims(getResult()), operand);
 }
 
 static IndexRule indexInto(DimAttr extent) {

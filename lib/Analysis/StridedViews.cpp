@@ -3,6 +3,8 @@
 
 #include "trainc/Analysis/StridedViews.h"
 
+#include "dialects/Train/RowMoves.h"
+
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
@@ -62,6 +64,9 @@ bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
         return false;
       continue;
     }
+    // It lies where the join has it.
+    if (isJoinedInPlace(user))
+      continue;
     auto view = dyn_cast<StridedViewOpInterface>(user);
     if (!view || (role != FusionRole::View && role != FusionRole::Access))
       return false;
@@ -75,9 +80,8 @@ bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
   return true;
 }
 
-/// For views that only move axes: the operand's layout with which the result lies contiguously, so
-/// that a producer can store its result there at once.
-std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) {
+/// For views that only move axes: the operand's layout with which the result lies in `result`.
+static std::optional<StridedLayout> layoutForResult(Operation *view, const StridedLayout &result) {
   auto mapped = dyn_cast<AxisMapOpInterface>(view);
   if (!mapped || view->getNumOperands() != 1 || view->getNumResults() != 1)
     return std::nullopt;
@@ -85,7 +89,6 @@ std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) 
   AxisMap map = mapped.getAxisMap();
   if (map.operands[0].size() != map.results[0].size())
     return std::nullopt;
-  StridedLayout result = contiguousLayout(view->getResult(0).getType());
   StridedLayout operand{result.offset, {}};
   for (int loop : map.operands[0]) {
     auto axis = llvm::find(map.results[0], loop);
@@ -96,6 +99,13 @@ std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) 
   return operand;
 }
 
+/// With this layout of the operand a producer stores its result there at once.
+std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) {
+  if (view->getNumResults() != 1)
+    return std::nullopt;
+  return layoutForResult(view, contiguousLayout(view->getResult(0).getType()));
+}
+
 /// Where the elements of a value lie: below a chain of views, or as the call that absorbed the view
 /// below has stored them. `isStored`: views that have a buffer of their own.
 std::optional<StridedLayout> trainc::getLayout(Value value,
@@ -103,6 +113,8 @@ std::optional<StridedLayout> trainc::getLayout(Value value,
   Operation *def = value.getDefiningOp();
   auto view = dyn_cast_or_null<StridedViewOpInterface>(def);
   if (!view) {
+    if (std::optional<JoinedPart> part = getJoinedPart(value))
+      return part->layout;
     Operation *absorbed = getAbsorbedView(value);
     return absorbed ? layoutForContiguousResult(absorbed) : contiguousLayout(value.getType());
   }
@@ -127,7 +139,7 @@ Operation *trainc::getAbsorbedView(Value value) {
       return nullptr;
     view = user;
   }
-  if (!isa_and_nonnull<StridedViewOpInterface>(view))
+  if (!isa_and_nonnull<StridedViewOpInterface>(view) || getJoinedPart(value))
     return nullptr;
   std::optional<StridedLayout> layout = layoutForContiguousResult(view);
   auto producer = cast<FusionOpInterface>(result.getOwner());
@@ -142,4 +154,83 @@ Operation *trainc::getAbsorbedView(Value value) {
 
 bool trainc::isAbsorbedByProducer(Operation *view) {
   return isa<StridedViewOpInterface>(view) && getAbsorbedView(view->getOperand(0)) == view;
+}
+
+/// Where operand number `operand` of a join lies in the row-major result.
+static StridedLayout layoutInJoin(Operation *join, unsigned operand) {
+  StridedLayout layout = contiguousLayout(join->getResult(0).getType());
+  const Subrange range = cast<SubrangeOpInterface>(join).getSubrange(operand, 0);
+  // Starts are where the result begins in the operand.
+  for (auto [start, stride] : llvm::zip_equal(range.starts, layout.strides))
+    layout.offset = layout.offset - start * stride;
+  return layout;
+}
+
+namespace {
+/// What a library call has made, and where it lies if what is read of it lies somewhere.
+struct Made {
+  OpResult value;
+  StridedLayout layout;
+};
+} // namespace
+
+/// Up from an operand of a join through views that nothing else reads.
+static std::optional<Made> findMade(Operation *join, unsigned number) {
+  Value value = join->getOperand(number);
+  StridedLayout layout = layoutInJoin(join, number);
+  while (value.hasOneUse()) {
+    auto result = dyn_cast<OpResult>(value);
+    Operation *def = value.getDefiningOp();
+    if (!result)
+      return std::nullopt;
+    if (getFusionRole(def) == FusionRole::Library)
+      return Made{result, layout};
+    if (!isa<StridedViewOpInterface>(def) || def->getNumOperands() != 1)
+      return std::nullopt;
+    std::optional<StridedLayout> above =
+        isReshape(def) ? reshapeLayout(getDims(value), getDims(def->getOperand(0)), layout)
+                       : layoutForResult(def, layout);
+    if (!above)
+      return std::nullopt;
+    layout = *above;
+    value = def->getOperand(0);
+  }
+  return std::nullopt;
+}
+
+/// Calls that write whole buffers only take no offset.
+static bool writesAt(const Made &made) {
+  auto producer = cast<FusionOpInterface>(made.value.getOwner());
+  const unsigned number = made.value.getResultNumber();
+  StridedLayout behind = made.layout;
+  behind.offset = behind.offset + DimAttr::constant(made.value.getContext(), 1);
+  return producer.acceptsResultLayout(number, made.layout) &&
+         producer.acceptsResultLayout(number, behind);
+}
+
+bool trainc::isJoinedInPlace(Operation *op) {
+  auto ranges = dyn_cast<SubrangeOpInterface>(op);
+  if (!ranges || ranges.getFill() || op->getNumResults() != 1 || op->getNumOperands() < 2)
+    return false;
+  for (unsigned number = 0; number < op->getNumOperands(); ++number) {
+    std::optional<Made> made = findMade(op, number);
+    if (!made || !writesAt(*made))
+      return false;
+  }
+  return true;
+}
+
+std::optional<JoinedPart> trainc::getJoinedPart(Value value) {
+  // Down through views to the join, then up again for the layout.
+  Value below = value;
+  while (below.hasOneUse()) {
+    OpOperand &use = *below.use_begin();
+    Operation *user = use.getOwner();
+    if (isJoinedInPlace(user))
+      return JoinedPart{user, findMade(user, use.getOperandNumber())->layout};
+    if (!isa<StridedViewOpInterface>(user) || user->getNumResults() != 1)
+      return std::nullopt;
+    below = user->getResult(0);
+  }
+  return std::nullopt;
 }

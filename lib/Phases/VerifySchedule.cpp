@@ -28,7 +28,7 @@ bool hasPlace(Operation *op) {
   // Views are no kernels of their own; everything else of this kind has to be in one.
   case FusionRole::View:
   case FusionRole::Access:
-    return isa<StridedViewOpInterface>(op) || matchPattern(op, m_Constant());
+    return isa<StridedViewOpInterface>(op) || matchPattern(op, m_Constant()) || isJoinedInPlace(op);
   default:
     return isa<FusionOp>(op);
   }

@@ -37,6 +37,18 @@ mlir::Operation *getAbsorbedView(mlir::Value value);
 /// Whether `view` is that of its operand.
 bool isAbsorbedByProducer(mlir::Operation *view);
 
+/// A part of what joins several values in one buffer: where it lies in that.
+struct JoinedPart {
+  mlir::Operation *join;
+  train::StridedLayout layout;
+};
+/// Whether `op` joins values along an axis, each of which its maker, a library call, can write in
+/// its place of the row-major result, views looked through: no code is needed then.
+bool isJoinedInPlace(mlir::Operation *op);
+/// Where the library call that makes `value` writes it, if that is for an op that is joined in
+/// place.
+std::optional<JoinedPart> getJoinedPart(mlir::Value value);
+
 } // namespace trainc
 
 #endif // TRAINC_ANALYSIS_STRIDEDVIEWS_H

@@ -141,7 +141,8 @@ private:
   /// Views and arguments already lie somewhere.
   bool canOwn(Value value) {
     Operation *def = value.getDefiningOp();
-    return def && (isa<train::FusionOp>(def) || getFusionRole(def) == FusionRole::Library);
+    return def && (isa<train::FusionOp>(def) || getFusionRole(def) == FusionRole::Library ||
+                   isJoinedInPlace(def));
   }
 
   /// In the arena, unless it is wanted elsewhere.
@@ -201,6 +202,11 @@ private:
   /// No command: the place follows from the operand's.
   LogicalResult convertView(Operation *op) {
     Value value = op->getResult(0);
+    // Its operands have been written there.
+    if (Value buffer = joins.lookup(op)) {
+      places[value] = {buffer, contiguousLayout(value.getType())};
+      return success();
+    }
     if (auto view = dyn_cast<StridedViewOpInterface>(op)) {
       const Place operand = placeOf(op->getOperand(0));
       std::optional<StridedLayout> layout = view.getStridedView(operand.layout);
@@ -355,10 +361,16 @@ private:
     return success();
   }
 
-  /// The place of a library call's result: a permuted reader may decide the layout.
+  /// The place of a library call's result: a permuted reader may decide the layout, or what joins
+  /// it with others.
   Place placeResult(Value value) override {
     Place place;
-    if (Operation *reader = getAbsorbedView(value))
+    if (std::optional<JoinedPart> part = getJoinedPart(value)) {
+      Value &buffer = joins[part->join];
+      if (!buffer)
+        buffer = newBuffer(part->join->getResult(0));
+      place = {buffer, part->layout};
+    } else if (Operation *reader = getAbsorbedView(value))
       place = {newBuffer(reader->getResult(0)), *layoutForContiguousResult(reader)};
     else
       place = {newBuffer(value), contiguousLayout(value.getType())};
@@ -461,6 +473,8 @@ private:
   OpBuilder ownBuilder;
   DenseMap<Value, Place> places;
   DenseMap<std::pair<StringRef, StringRef>, Value> argumentOf;
+  /// Buffers of what is joined in place, from the first part on.
+  DenseMap<Operation *, Value> joins;
   /// Buffers that are not in the arena and that a value's maker writes directly.
   DenseMap<Value, Value> wanted;
   DenseMap<Value, SmallVector<Value, 1>> copies;

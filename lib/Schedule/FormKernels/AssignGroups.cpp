@@ -251,11 +251,11 @@ private:
       groups.add(op, /*closed=*/true);
   }
 
-  /// One of three: absorbed by what makes its operand, read in place through strides, or computed
-  /// (inside its readers, or with a buffer of its own).
+  /// One of three: written in place by what makes its operands, read in place through strides, or
+  /// computed (inside its readers, or with a buffer of its own).
   void assignAccess(Operation *op) {
     auto view = dyn_cast<StridedViewOpInterface>(op);
-    if (isAbsorbedByProducer(op)) {
+    if (isAbsorbedByProducer(op) || isJoinedInPlace(op)) {
       groups.materialize(op);
       groups.add(op, /*closed=*/true);
       return;
