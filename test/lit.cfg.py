@@ -53,6 +53,12 @@ if ptxas:
 if not shutil.which("cargo"):
     config.excludes.append("rust.test")
 
+# Pages are looked at in a real browser.
+browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+if browser:
+    config.available_features.add("browser")
+    config.substitutions.append(("%browser", browser))
+
 # Ranks in several processes; where there is no Gloo, no plugin was built.
 if os.path.exists(os.path.join(config.build_dir, "lib", "libtrainrt-gloo.so")):
     config.available_features.add("gloo")

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 TOOLS = ["trainc", "trainc-run"]
-OF_PYTHON = ["finetune", "data", "export", "sample"]
+OF_PYTHON = ["finetune", "data", "export", "sample", "inspect"]
 INTRO = """# Command lines
 
 What each program says with `--help`. [Looking inside](../inspection.md) has what is told and saved. `trainc-opt` and `trainc-translate` are

@@ -9,6 +9,7 @@ COMMANDS = {
     "finetune": ("trainc.finetune.main", "a language model's folder and a file of rows to a trained model"),
     "data": ("trainc.data.main", "rows of text to shards of tokens that trainc-run reads"),
     "export": ("trainc.finetune.export", "what a run of finetune has trained: an adapter of PEFT or a merged model"),
+    "inspect": ("trainc.inspection.main", "one page on what became of a model: layers, kernels, memory, decisions, IR"),
     "sample": ("trainc.finetune.sample", "some tokens of what a run has trained"),
 }
 HELP = (
