@@ -49,7 +49,10 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 
-# Bindings in other languages are examples, and the tests install no toolchain for them: no tests where there is none.
+# The binding for Go is built with Debian's golang-go.
+if shutil.which("go"):
+    config.available_features.add("go")
+# For Rust the tests install no toolchain, which is large: no test where there is none.
 if not shutil.which("cargo"):
     config.excludes.append("rust.test")
 

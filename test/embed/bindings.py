@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The binding for Rust: rust.py --build BUILD --source SOURCE SCRATCH
+"""A binding for another language: bindings.py LANGUAGE PROGRAM --build BUILD --source SOURCE SCRATCH
 
-Runs the commands of docs/sdk.md against an installed runtime, interrupted by a checkpoint and whole; the losses are the
-C program's, up to how they are printed.
+Runs the commands of docs/sdk.md ("A program in LANGUAGE", which make PROGRAM) against an installed runtime, interrupted by a
+checkpoint and whole; the losses are the C program's, up to how they are printed.
 """
 
 import re
@@ -19,6 +19,7 @@ def end(text):
 
 
 def main():
+    language, program = sys.argv.pop(1), sys.argv.pop(1)
     scratch, build, source = places("source")
     example = source / "examples/embed"
     prefix = scratch / "opt/trainrt"
@@ -30,14 +31,15 @@ def main():
          f"-Wl,-rpath,{prefix / 'lib'}", "-lm")  # fmt: skip
     expected = end(call(scratch / "embed", scratch / "out/moons.tpk", scratch / "checkpoints-c", "2000"))
 
-    whole = shell(commands((source / "docs/sdk.md").read_text(), "A program in Rust"), scratch)
-    program = [scratch / "out-rust/release/examples/moons", scratch / "out/moons.tpk", scratch / "checkpoints-rust"]
-    call(*program, "700")
-    resumed = call(*program, "2000")
+    # Caches of Go's and of Rust's tools, which else are in the home folder, are made anew.
+    whole = shell(commands((source / "docs/sdk.md").read_text(), f"A program in {language}"), scratch, GOCACHE=str(scratch / "cache"))
+    run = [scratch / program, scratch / "out/moons.tpk", scratch / "checkpoints-resumed"]
+    call(*run, "700")
+    resumed = call(*run, "2000")
     for text in (whole, resumed):
         loss, right = end(text)
         if abs(loss - expected[0]) > 5e-7 or right != expected[1]:
-            sys.exit(f"C ends with {expected}, Rust with\n{text}")
+            sys.exit(f"C ends with {expected}, {language} with\n{text}")
     if "resumed after step 700" not in resumed or whole.splitlines()[-1] != resumed.splitlines()[-1]:
         sys.exit(f"whole it says\n{whole}\nand resumed\n{resumed}")
     print(whole.splitlines()[-1])
