@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """site.py SITE SOURCE BUILD: each link within a built site leads to a page and an anchor that are there, nothing is fetched from
-elsewhere, and the options that the README and the pages without tests of their own name are those of a tool."""
+elsewhere, each function of the C API has its place, and the options that the README and the pages without tests of their own name are those of a tool."""
 
 import html.parser
 import os
@@ -60,6 +60,15 @@ def problems_of(site):
         yield from (f"{path.relative_to(site)}: fetches {address}" for address in found)
 
 
+def unlisted_functions(site, source):
+    """Each function of the C API has an anchor, and a link beside the page to it."""
+    headers = "".join(path.read_text() for path in (source / "runtime/include/trainrt").iterdir())
+    page = Page(site / "reference/c-api.html")
+    for name in sorted(set(re.findall(r"^TRAINRT_API [\w\s*]*?\b(trainrt_\w+)\(", headers, re.M))):
+        if name not in page.ids or f"#{name}" not in page.links:
+            yield f"reference/c-api.html: {name} has no heading"
+
+
 def unknown_options(source, build):
     said = [subprocess.run([build / "bin" / tool, "--help"], capture_output=True, text=True).stdout for tool in ("trainc", "trainc-run")]
     scripts = "".join((source / "scripts" / name).read_text() for name in ("wheels", "test"))
@@ -71,7 +80,7 @@ def unknown_options(source, build):
 
 def main():
     site, source, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
-    problems = [*problems_of(site), *unknown_options(source, build)]
+    problems = [*problems_of(site), *unlisted_functions(site, source), *unknown_options(source, build)]
     print("\n".join(sorted(problems)) or f"{len(list(site.rglob('*.html')))} pages, no finding")
     return 1 if problems else 0
 
