@@ -65,10 +65,10 @@ std::string trainc::parseTarget(llvm::StringRef text, TargetChoice &choice) {
     choice.target = target;
     const size_t colon = text.find(':');
     std::string problem;
-    if (isAuto || text == target->name()) {
+    if (isAuto) {
+      choice.processors = target->getProcessorsHere();
+    } else if (text == target->name()) {
       choice.processors = target->getDefaultProcessors();
-      if (!isAuto && choice.processors.empty())
-        problem = target->getMissingDevice();
     } else if (text.take_front(colon) == target->name()) {
       choice.processors.clear();
       problem = target->parse(text.drop_front(colon + 1), choice.processors);

@@ -152,10 +152,10 @@ public:
   /// for --help: "cpu[:native]".
   virtual std::vector<std::string> getSpellings() const = 0;
   virtual std::string getUsage() const = 0;
-  /// Processors that --target NAME means; none where it takes a device that is not here.
+  /// Processors that --target NAME means, on every machine the same.
   virtual std::vector<std::string> getDefaultProcessors() const = 0;
-  /// What the user has to do where there are none.
-  virtual std::string getMissingDevice() const { return {}; }
+  /// Those that --target auto takes; none where there is no such device.
+  virtual std::vector<std::string> getProcessorsHere() const { return getDefaultProcessors(); }
   /// Reads what stands behind the colon in --target NAME:LIST. Returns what is wrong, or "" without
   /// processors where it is no spelling of this target.
   virtual std::string parse(llvm::StringRef list, std::vector<std::string> &processors) const = 0;

@@ -51,27 +51,32 @@ public:
   CudaTarget() : Target(kTraits) {}
 
   std::vector<std::string> getSpellings() const override {
-    return {name().str(), name().str() + ":sm_NN[,sm_NN...]", name().str() + ":all"};
+    return {name().str(), name().str() + ":sm_NN[,sm_NN...]", name().str() + ":all",
+            name().str() + ":native"};
   }
 
-  std::string getUsage() const override { return name().str() + "[:sm_NN,...|all]"; }
+  std::string getUsage() const override { return name().str() + "[:sm_NN,..|native]"; }
 
-  /// The device here only if nothing is named: packages are made for others, too.
   std::vector<std::string> getDefaultProcessors() const override {
+    return {std::begin(kAllArchitectures), std::end(kAllArchitectures)};
+  }
+
+  std::vector<std::string> getProcessorsHere() const override {
     std::string device = findCudaDevice();
     return device.empty() ? std::vector<std::string>() : std::vector<std::string>{device};
   }
 
-  std::string getMissingDevice() const override {
-    return "no CUDA device here to take the architecture from; name it, such as cuda:sm_90, or "
-           "compile for all: cuda:all";
-  }
-
-  /// A list, with or without a comma at its end, or all.
+  /// A list, with or without a comma at its end, or all, or the device here.
   std::string parse(StringRef list, std::vector<std::string> &processors) const override {
     if (list == "all") {
-      processors = {std::begin(kAllArchitectures), std::end(kAllArchitectures)};
+      processors = getDefaultProcessors();
       return {};
+    }
+    if (list == "native") {
+      processors = getProcessorsHere();
+      return processors.empty() ? "no CUDA device here to take the architecture from; name it, "
+                                  "such as cuda:sm_90, or compile for all: cuda"
+                                : "";
     }
     SmallVector<StringRef> parts;
     list.consume_back(",");

@@ -33,15 +33,18 @@ TEST(TargetTest, SpellingsAreReadAsTheyWereWritten) {
 
 /// What a package says that it was compiled for, whatever a later release means by "all".
 TEST(TargetTest, AllIsSpelledAsTheListThatItMeans) {
-  TargetChoice choice;
-  EXPECT_EQ(parseTarget("cuda:all", choice), "");
-  EXPECT_EQ(choice.target->spell(choice.processors), "cuda:sm_80,sm_86,sm_89,sm_90,sm_100,sm_120");
+  for (const char *text : {"cuda", "cuda:all"}) {
+    TargetChoice choice;
+    EXPECT_EQ(parseTarget(text, choice), "");
+    EXPECT_EQ(choice.target->spell(choice.processors),
+              "cuda:sm_80,sm_86,sm_89,sm_90,sm_100,sm_120");
+  }
 }
 
 TEST(TargetTest, AnUnknownOneIsToldTheKnown) {
   TargetChoice choice;
   const std::string known = "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:armv8.2-a, "
-                            "cpu:native, cuda, cuda:sm_NN[,sm_NN...] or cuda:all";
+                            "cpu:native, cuda, cuda:sm_NN[,sm_NN...], cuda:all or cuda:native";
   for (std::string text : {"tpu", "", "cpux", "cudax", "cpu:", "cuda:", "cpu:sm_90", "x:cuda",
                            "cpu:x86-64-v3,tpu", "cpu:armv8.2-a,"})
     EXPECT_EQ(parseTarget(text, choice), "'" + text + "': " + known);
@@ -54,10 +57,10 @@ TEST(TargetTest, AnUnknownOneIsToldTheKnown) {
 TEST(TargetTest, AutoTakesADeviceThatIsHere) {
   TargetChoice choice;
   EXPECT_EQ(parseTarget("auto", choice), "");
-  EXPECT_EQ(choice.processors, choice.target->getDefaultProcessors());
+  EXPECT_EQ(choice.processors, choice.target->getProcessorsHere());
   for (const Target *target : getTargets())
     if (target != &getHostTarget() && target != choice.target)
-      EXPECT_TRUE(choice.target != &getHostTarget() || target->getDefaultProcessors().empty());
+      EXPECT_TRUE(choice.target != &getHostTarget() || target->getProcessorsHere().empty());
 }
 
 } // namespace
