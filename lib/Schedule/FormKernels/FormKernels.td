@@ -27,6 +27,9 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     - where they come later (by when kernels run, so a mask that the forward's kernel would make for the backward is
       late), if what has to be kept longer for it takes less memory than the value, or as much and it reads nothing else.
 
+    A float that was widened is stored as it was before, and widened by every reader. A tensor's memory is kept as long as
+    anything reads a view of it.
+
     What it needs of a smaller rank from a reduction (a row's mean) is stored for it.
 
     Kernels are emitted in the order of the function, as soon as what they read is there: a reduction where its

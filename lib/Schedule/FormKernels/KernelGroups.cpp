@@ -83,12 +83,13 @@ void KernelGroups::forEachOutsideReader(Value value, int own,
   }
 }
 
-/// Readers behind library calls or kernels do not count: these read the value itself.
+/// Readers behind library calls or kernels do not count: these read the value itself. Those of a
+/// view do: it is the value's memory.
 unsigned KernelGroups::lastReader(Value value) const {
   unsigned last = 0;
   for (Operation *user : value.getUsers()) {
     last = std::max(last, runPositionOf(user));
-    if (isInline(user))
+    if (isInline(user) || getFusionRole(user) == FusionRole::View)
       for (Value result : user->getResults())
         last = std::max(last, lastReader(result));
   }

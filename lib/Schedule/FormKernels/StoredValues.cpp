@@ -112,6 +112,18 @@ static bool pays(const KernelGroups &groups, const LastReaders &lastReaders, Ope
   // than that instead of the value gains nothing.
   return kept < stored || (kept == stored && again.tensors.size() == 1);
 }
+/// What a widened float is made of, a value of the same kernel that holds as much in less memory.
+static Operation *narrowSource(const KernelGroups &groups, Operation *op) {
+  if (!isa<CastOpInterface>(op))
+    return nullptr;
+  Operation *source = op->getOperand(0).getDefiningOp();
+  auto from = dyn_cast<FloatType>(getElementType(op->getOperand(0)));
+  auto to = dyn_cast<FloatType>(getElementType(op->getResult(0)));
+  const bool holdsMore =
+      from && to && from != to &&
+      APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics());
+  return holdsMore && source && groups.groupOf(source) == groups.groupOf(op) ? source : nullptr;
+}
 /// In program order, so that what a value is made of has been decided before it.
 StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
                                   unsigned recomputeCost) {
@@ -139,6 +151,10 @@ StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
       values.recomputed.insert(again.ops.begin(), again.ops.end());
       values.stored.insert(again.statistics.begin(), again.statistics.end());
       values.promoted.insert(again.statistics.begin(), again.statistics.end());
+    } else if (Operation *source = narrowSource(groups, &op); source && kernelsOnly) {
+      values.recomputed.insert(&op);
+      values.stored.insert(source);
+      values.promoted.insert(source);
     } else
       // Statistics of others are stored as well, even where no other reader asks for them.
       values.stored.insert(&op);

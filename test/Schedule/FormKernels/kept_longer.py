@@ -81,6 +81,13 @@ function("wider_is_not_kept", [("s", ROW), ("o", T)],
          matmul("p", "a", "b", LOW), widen("y", "p"), positive("m", "y"), select("r", "m", "x", "w"),
          total("s", "r", 1), repeat("d", "s", 0), far("d"), select("o", "m", "end", "x"))
 
+# A view is the tensor's memory: what a late product reads through it is kept for that anyway.
+function("kept_by_a_view", [("s", ROW), ("o", T), ("c", "tensor<4x4xbf16>")],
+         matmul("p", "a", "b", LOW), f"%u = train.reshape %p : {LOW} -> tensor<4x16xbf16>", widen("y", "p"),
+         positive("m", "y"), select("r", "m", "x", "w"), total("s", "r", 1), repeat("d", "s", 0), far("d"),
+         select("o", "m", "end", "x"),
+         "%c = train.matmul %u, %u transposed : tensor<4x16xbf16>, tensor<4x16xbf16> -> tensor<4x4xbf16>")
+
 # One of its size is kept in its place where it needs no other.
 function("as_many_bits_and_more", [("s", ROW), ("o", T)],
          matmul("p", "x", "w"), binary("y", "mul", "p", "x"), unary("v", "exp", "y"), total("s", "v", 1),

@@ -417,3 +417,21 @@ func.func @table_stored(%x: tensor<2x4x8x4xf32>, %p: tensor<1x8x4xf32>) -> tenso
   %3 = train.mul %x, %2 : tensor<2x4x8x4xf32>
   return %3 : tensor<2x4x8x4xf32>
 }
+
+// -----
+
+// A float that was widened is stored as it was: every reader widens it again.
+// CHECK-LABEL: func.func @widened
+// CHECK: %[[K:.*]]:2 = train.fusion(%arg0, %arg1, %arg2) : {{.*}} -> (tensor<4x8xbf16>, tensor<4xf32>)
+// CHECK: train.fusion(%[[K]]#0) : (tensor<4x8xbf16>) -> tensor<8xf32>
+// CHECK: train.cast
+// CHECK: return
+func.func @widened(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  %0 = train.add %x, %y : tensor<4x8xf32>
+  %1 = train.mul %0, %z : tensor<4x8xf32>
+  %2 = train.cast %1 : tensor<4x8xf32> -> tensor<4x8xbf16>
+  %3 = train.cast %2 : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %4 = train.reduce sum %3 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %5 = train.reduce sum %3 axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
+  return %4, %5 : tensor<4xf32>, tensor<8xf32>
+}
