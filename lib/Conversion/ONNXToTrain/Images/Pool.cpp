@@ -10,13 +10,27 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// Positions of so many elements, and the number behind them: the gradient keeps one for each
+/// window, which of i64 would be as much as four windows of bf16.
+static Type positionType(TrainBuilder &tb, ArrayRef<DimAttr> dims) {
+  DimAttr count = tb.dimAttr(1);
+  for (DimAttr dim : dims)
+    count = count * dim;
+  std::optional<int64_t> known = count.getConstant();
+  for (unsigned bits : {8, 16})
+    if (known && llvm::isIntN(bits, *known))
+      return tb.b().getIntegerType(bits);
+  return tb.b().getI64Type();
+}
+
 /// Where the largest element along `axes` is, the first one of equal ones.
 static Value isFirstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
   Dims dims = train::getDims(x);
   Value largest = tb.broadcastAlong(tb.reduce(ReduceKind::max, x, axes), dims, axes);
   // A NaN is as large as any.
   Value wins = tb.logicalOr(tb.compare("ge", x, largest), tb.isNan(x));
-  Type integer = tb.b().getI64Type();
+  Type integer = positionType(
+      tb, llvm::map_to_vector(axes, [&](int64_t axis) { return DimAttr(dims[axis]); }));
   DimAttr count = tb.dimAttr(1);
   Value position;
   // Positions counted through the taps, the last axis fastest.
