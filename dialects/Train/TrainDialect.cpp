@@ -9,6 +9,7 @@
 #include "dialects/Train/CustomGradient/CustomGradient.h"
 #include "dialects/Train/External/External.h"
 #include "dialects/Train/Loops/Loops.h"
+#include "dialects/Train/Precision/Precision.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Reorder/Reorder.h"
 #include "dialects/Train/TrainBuilder.h"
@@ -58,6 +59,7 @@ void TrainDialect::initialize() {
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());
   detail::attachReorderInterfaces(getContext());
+  detail::attachPrecisionInterfaces(getContext());
 }
 
 Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

@@ -235,7 +235,10 @@ static bool holdsExactly(Type from, Type to) {
 LogicalResult CastOp::canonicalize(CastOp op, PatternRewriter &rewriter) {
   Type from = getElementType(op.getOperand()), to = getElementType(op.getResult());
   Operation *move = op.getOperand().getDefiningOp();
-  if (!isa_and_nonnull<ReshapeOp, TransposeOp>(move) || !isa<FloatType>(from) ||
+  auto pad = dyn_cast_if_present<PadOp>(move);
+  // What is cut off by it is little, as a rule: the borders of windows.
+  const bool padsZeros = pad && matchPattern(pad.getValueAttr(), m_PosZeroFloat());
+  if (!(padsZeros || isa_and_nonnull<ReshapeOp, TransposeOp>(move)) || !isa<FloatType>(from) ||
       !isa<FloatType>(to) || to.getIntOrFloatBitWidth() >= from.getIntOrFloatBitWidth())
     return failure();
   Value source = move->getOperand(0);
@@ -243,6 +246,8 @@ LogicalResult CastOp::canonicalize(CastOp op, PatternRewriter &rewriter) {
   IRMapping mapping;
   mapping.map(source, cast);
   Operation *moved = rewriter.clone(*move, mapping);
+  if (auto pad = dyn_cast<PadOp>(moved))
+    pad.setValueAttr(rewriter.getFloatAttr(to, 0));
   moved->getResult(0).setType(op.getResult().getType());
   rewriter.replaceOp(op, moved->getResults());
   return success();

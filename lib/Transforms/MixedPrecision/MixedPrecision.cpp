@@ -4,6 +4,8 @@
 
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 
+#include "dialects/Train/Precision/Precision.h"
+#include "lib/Transforms/MixedPrecision/CarriedTypes.h"
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -98,7 +100,68 @@ public:
     eraseDeadOps(function.getBody().front());
   }
 
+  /// Behind lowerOps. Where autocast has a value in the low type, every reader gets the number that
+  /// is stored: for those that run in the low type, because several tensors end in it, or because
+  /// its gradient is a sum over windows. Values in between are a kernel's own, and stay exact.
+  void carryTypes() {
+    CarriedTypes types(function, low);
+    SmallVector<Value> rounded;
+    for (Operation &op : function.getBody().front())
+      for (Value value : op.getResults())
+        if (isF32(value) && types.isCarried(value) &&
+            ((!isa<ElementAccessOpInterface>(op) && isReadByWindows(value)) ||
+             (!value.hasOneUse() &&
+              (types.joins(value) || llvm::any_of(value.getUsers(), isToLow)))))
+          rounded.push_back(value);
+    for (Value value : rounded)
+      round(value);
+  }
+
 private:
+  /// 16-bit floats are of the low type: what the graph has of others is no f32.
+  static bool isToLow(Operation *op) {
+    if (!isa<CastOpInterface>(op) || !isF32(op->getOperand(0)))
+      return false;
+    Type to = getElementTypeOrSelf(op->getResult(0).getType());
+    return isa<FloatType>(to) && to.getIntOrFloatBitWidth() == 16;
+  }
+  static bool isReadByWindows(Value value) {
+    return llvm::any_of(value.getUsers(), [](Operation *user) {
+      auto carried = dyn_cast<CarriedTypeOpInterface>(user);
+      if (!carried || user->getNumOperands() != 1 || !isa<ElementAccessOpInterface>(user))
+        return false;
+      return carried.getTapsAxis() || llvm::any_of(user->getResults(), isReadByWindows);
+    });
+  }
+  /// A value that is a low one is exact as it is.
+  void round(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (isa<CastOpInterface>(def))
+      return;
+    remark::passed(value.getLoc(), options("Carried"))
+        << remark::add("{0} is stored in {1}", describeOp(def), typeName())
+        << remark::reason("a convolution is among what it is made of, as autocast has it");
+    TrainBuilder build(builder, value.getLoc());
+    Value rounded;
+    // Its gradient is of the low type, then, and what stores it needs half the memory.
+    if (auto carried = dyn_cast<CarriedTypeOpInterface>(def);
+        carried && carried.commutesWithRounding()) {
+      builder.setInsertionPoint(def);
+      IRMapping mapping;
+      mapping.map(def->getOperand(0), build.cast(def->getOperand(0), low));
+      rounded = builder.clone(*def, mapping)->getResult(0);
+      rounded.setType(withElementType(rounded.getType(), low));
+    } else {
+      builder.setInsertionPointAfter(def);
+      rounded = build.cast(value, low);
+    }
+    builder.setInsertionPointAfterValue(rounded);
+    Value wide = build.cast(rounded, builder.getF32Type());
+    // Casts to the low type that the readers have are then of the rounded value, too: the same.
+    value.replaceUsesWithIf(
+        wide, [&](OpOperand &use) { return use.getOwner() != rounded.getDefiningOp(); });
+  }
+
   static bool isF32(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
   std::string typeName() const { return low.isBF16() ? "bf16" : "f16"; }
   remark::RemarkOpts options(StringRef name) {
@@ -180,6 +243,8 @@ struct MixedPrecisionPass : trainc::impl::MixedPrecisionPassBase<MixedPrecisionP
     if (parameters)
       pass.lowerParameters();
     pass.lowerOps(products);
+    if (!products)
+      pass.carryTypes();
   }
 };
 } // namespace

@@ -34,13 +34,21 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
     }
     ```
 
+    Behind convolutions the low type carries on as PyTorch's autocast has it: batch normalisation, activations, sums and pools of
+    16-bit tensors give 16-bit tensors (`CarriedTypeOpInterface`), while a parameter's scale (layer scale), the statistics
+    of a sample (layer and group normalisation) and exponentials give f32. Of these values some are rounded, and all their readers get
+    the rounded number: those that an op in the low type reads, those in which several tensors end (residual sums,
+    concatenations), and what pools read. The gradient is rounded there, too. What lies in between is a kernel's own and
+    stays in f32. So a residual stream is stored once, in the low type. Values that no convolution is part of stay as they were.
+
     With `parameters`, arguments with the role of a parameter become arguments of the low type as well, and
     with them gradients and optimizer state, which take a parameter's type. Parameters that are not trained
     and have rank 0 or 1 (frequencies, buffers) stay.
 
     With `products`, for a target whose library has matmuls alone in the low type, all else stays in f32.
 
-    Remarks, of category `mixed-precision`: `Lowered` for every op, `NotLowered` with the reason.
+    Remarks, of category `mixed-precision`: `Lowered` for every op, `NotLowered` with the reason, `Carried`
+    for values that are rounded where they are stored.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [

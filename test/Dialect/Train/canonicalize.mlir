@@ -67,6 +67,22 @@ func.func @rounded_before_moves(%x: tensor<2x3x4xf32>) -> tensor<4x6xbf16> {
   return %2 : tensor<4x6xbf16>
 }
 
+// What surrounds windows with zeros, or cuts them off, moves as well; another border may be no number of the small type.
+// CHECK-LABEL: func.func @rounded_before_pads(
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32>
+func.func @rounded_before_pads(%x: tensor<4xf32>) -> (tensor<2xbf16>, tensor<6xbf16>) {
+  %0 = train.pad %x value = 0.0 : f32 low = <-1> : tensor<4xf32> -> tensor<2xf32>
+  %1 = train.cast %0 : tensor<2xf32> -> tensor<2xbf16>
+  %2 = train.pad %x value = 0.1 : f32 low = <1> : tensor<4xf32> -> tensor<6xf32>
+  %3 = train.cast %2 : tensor<6xf32> -> tensor<6xbf16>
+  // CHECK-NEXT: %[[C:.*]] = train.cast %[[X]] : tensor<4xf32> -> tensor<4xbf16>
+  // CHECK-NEXT: %[[P:.*]] = train.pad %[[C]] value = 0.000000e+00 : bf16 low = <-1> : tensor<4xbf16> -> tensor<2xbf16>
+  // CHECK-NEXT: %[[Q:.*]] = train.pad %[[X]] value = 1.000000e-01 : f32
+  // CHECK-NEXT: %[[R:.*]] = train.cast %[[Q]]
+  // CHECK-NEXT: return %[[P]], %[[R]]
+  return %1, %3 : tensor<2xbf16>, tensor<6xbf16>
+}
+
 // Widening, conversions to integers and other moves stay where they are.
 // CHECK-LABEL: func.func @casts_behind_moves(
 func.func @casts_behind_moves(%x: tensor<2x3xbf16>, %y: tensor<2x3xf32>, %z: tensor<3xf32>)
