@@ -6,6 +6,7 @@
 
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
+#include "lib/Transforms/RaiseIdioms/GroupedAxes.h"
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
@@ -181,6 +182,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       // The ops in between may have other readers; they die if they have none.
       end->replaceAllUsesWith(gelu);
     }
+    keepGroups(getOperation());
     // GELUs do not concern gathers; these come before scatters, whose indices they share.
     raiseGathers<GatherOp>();
     raiseGathers<GatherNdOp>();

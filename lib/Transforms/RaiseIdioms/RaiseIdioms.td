@@ -42,6 +42,10 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     values at other tuples (`x[arange(batch)[:, None], positions]`), or at indices of rank 2 or more, are gathered by one index along the
     merged axes, so that passes know them as a selection, too.
 
+    Group normalisation: what exporters write behind it, once the groups are one axis of channels again (scale, bias,
+    activation), is computed with the groups apart, so that it is part of the kernel that normalises, and of that of the gradient. That
+    holds for any formula behind the merge of an axis to parts of which something was applied.
+
     Gradients of a selection, in graphs that hold their gradients: rows that are chosen by their number, or added into
     zeros at constant indices, are `train.pad`.
 
