@@ -243,9 +243,12 @@ private:
     // Where many elements read one, it is computed for each.
     auto isRepeated = [](Operation *user) { return getFusionRole(user) == FusionRole::Access; };
     // With more tensors every reader would read more than storing the value costs.
-    if (inside && isRecomputable(groups, def, recomputeCost, /*stored=*/{}, again) &&
+    const bool computedAgain =
+        inside && isRecomputable(groups, def, recomputeCost, /*stored=*/{}, again) &&
         again.tensors.size() <= 2 &&
-        (again.cost <= kSmallCost || llvm::none_of(op->getUsers(), isRepeated)))
+        (again.cost <= kSmallCost || llvm::none_of(op->getUsers(), isRepeated));
+    // Through a view the wide numbers would be stored.
+    if (computedAgain || (inside && widensFloat(def)))
       groups.lookThrough(op);
     else
       groups.add(op, /*closed=*/true);

@@ -112,17 +112,18 @@ static bool pays(const KernelGroups &groups, const LastReaders &lastReaders, Ope
   // than that instead of the value gains nothing.
   return kept < stored || (kept == stored && again.tensors.size() == 1);
 }
-/// What a widened float is made of, a value of the same kernel that holds as much in less memory.
-static Operation *narrowSource(const KernelGroups &groups, Operation *op) {
+bool trainc::widensFloat(Operation *op) {
   if (!isa<CastOpInterface>(op))
-    return nullptr;
-  Operation *source = op->getOperand(0).getDefiningOp();
+    return false;
   auto from = dyn_cast<FloatType>(getElementType(op->getOperand(0)));
   auto to = dyn_cast<FloatType>(getElementType(op->getResult(0)));
-  const bool holdsMore =
-      from && to && from != to &&
-      APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics());
-  return holdsMore && source && groups.groupOf(source) == groups.groupOf(op) ? source : nullptr;
+  return from && to && from != to &&
+         APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics());
+}
+/// What a widened float is made of, a value of the same kernel that holds as much in less memory.
+static Operation *narrowSource(const KernelGroups &groups, Operation *op) {
+  Operation *source = widensFloat(op) ? op->getOperand(0).getDefiningOp() : nullptr;
+  return source && groups.groupOf(source) == groups.groupOf(op) ? source : nullptr;
 }
 /// In program order, so that what a value is made of has been decided before it.
 StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,

@@ -48,6 +48,9 @@ struct StoredValues {
 bool isRecomputable(const KernelGroups &groups, mlir::Operation *op, unsigned limit,
                     const llvm::DenseSet<mlir::Operation *> &stored, Recomputation &again);
 
+/// Whether the op is a cast of floats that loses nothing: its operand is what is worth storing.
+bool widensFloat(mlir::Operation *op);
+
 /// Decides on all ops of the block, once they have their groups.
 StoredValues decideStored(mlir::Block &block, const KernelGroups &groups, unsigned recomputeCost);
 

@@ -110,11 +110,12 @@ public:
       for (Value value : op.getResults())
         if (isF32(value) && types.isCarried(value) &&
             ((!isa<ElementAccessOpInterface>(op) && isReadByWindows(value)) ||
-             (!value.hasOneUse() &&
-              (types.joins(value) || llvm::any_of(value.getUsers(), isToLow)))))
+             (types.joins(value) && (!value.hasOneUse() || isMove(*value.user_begin()))) ||
+             (!value.hasOneUse() && llvm::any_of(value.getUsers(), isToLow))))
           rounded.push_back(value);
     for (Value value : rounded)
       round(value);
+    eraseDeadOps(function.getBody().front());
   }
 
 private:
@@ -136,30 +137,62 @@ private:
   /// A value that is a low one is exact as it is.
   void round(Value value) {
     Operation *def = value.getDefiningOp();
-    if (isa<CastOpInterface>(def))
+    if (isa<CastOpInterface>(def) || value.use_empty())
       return;
     remark::passed(value.getLoc(), options("Carried"))
         << remark::add("{0} is stored in {1}", describeOp(def), typeName())
         << remark::reason("a convolution is among what it is made of, as autocast has it");
-    TrainBuilder build(builder, value.getLoc());
-    Value rounded;
-    // Its gradient is of the low type, then, and what stores it needs half the memory.
-    if (auto carried = dyn_cast<CarriedTypeOpInterface>(def);
-        carried && carried.commutesWithRounding()) {
-      builder.setInsertionPoint(def);
-      IRMapping mapping;
-      mapping.map(def->getOperand(0), build.cast(def->getOperand(0), low));
-      rounded = builder.clone(*def, mapping)->getResult(0);
-      rounded.setType(withElementType(rounded.getType(), low));
-    } else {
+    Value rounded = roundBefore(def);
+    if (!rounded) {
       builder.setInsertionPointAfter(def);
-      rounded = build.cast(value, low);
+      rounded = TrainBuilder(builder, value.getLoc()).cast(value, low);
     }
+    widenFor(value, rounded);
+  }
+  /// The op in the low type, where that gives the rounded number; null for others. Its gradient is
+  /// of the low type, then, and what stores it needs half the memory.
+  Value roundBefore(Operation *def) {
+    auto carried = dyn_cast<CarriedTypeOpInterface>(def);
+    const bool concatenates = isa<ElementAccessOpInterface>(def) && def->getNumOperands() > 1;
+    if (!carried || !(concatenates || carried.commutesWithRounding()))
+      return {};
+    builder.setInsertionPoint(def);
+    IRMapping mapping;
+    for (Value operand : def->getOperands())
+      mapping.map(operand, TrainBuilder(builder, def->getLoc()).cast(operand, low));
+    return cloneLow(def, mapping);
+  }
+  Value cloneLow(Operation *op, const IRMapping &operands) {
+    IRMapping mapping = operands;
+    Value result = builder.clone(*op, mapping)->getResult(0);
+    result.setType(withElementType(result.getType(), low));
+    return result;
+  }
+  /// An op of one tensor that moves and repeats its elements as they are.
+  static bool isMove(Operation *op) {
+    auto access = dyn_cast<ElementAccessOpInterface>(op);
+    return access && access.onlyMoves() && isa<CarriedTypeOpInterface>(op) &&
+           op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+           !isReadByWindows(op->getResult(0));
+  }
+  /// Lets the readers of `value` have `rounded`, widened behind what only moves it.
+  void widenFor(Value value, Value rounded) {
     builder.setInsertionPointAfterValue(rounded);
-    Value wide = build.cast(rounded, builder.getF32Type());
-    // Casts to the low type that the readers have are then of the rounded value, too: the same.
-    value.replaceUsesWithIf(
-        wide, [&](OpOperand &use) { return use.getOwner() != rounded.getDefiningOp(); });
+    Value wide = TrainBuilder(builder, value.getLoc()).cast(rounded, builder.getF32Type());
+    // Moves that are left behind have no readers.
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+      Operation *user = use.getOwner();
+      if (user == rounded.getDefiningOp())
+        continue;
+      if (!isMove(user)) {
+        use.set(wide);
+        continue;
+      }
+      builder.setInsertionPoint(user);
+      IRMapping mapping;
+      mapping.map(value, rounded);
+      widenFor(user->getResult(0), cloneLow(user, mapping));
+    }
   }
 
   static bool isF32(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }

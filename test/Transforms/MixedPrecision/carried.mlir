@@ -82,8 +82,8 @@ func.func @sample_norm(%x: tensor<2x3x3x8xf32>, %w: tensor<8x3x3x8xf32> {train.r
 // CHECK: %[[R:.*]] = train.broadcast %[[Q]]
 // CHECK: %[[W:.*]] = train.window %[[R]]
 // CHECK: train.reduce sum %[[W]]
-// CHECK: %[[T:.*]] = train.concat {{.*}} -> tensor<2x8x16xf32>
-// CHECK: %[[U:.*]] = train.cast %[[T]] : {{.*}} -> tensor<2x8x16xbf16>
+// CHECK: %[[R:.*]] = train.cast {{.*}} -> tensor<2x8x8xbf16>
+// CHECK: %[[U:.*]] = train.concat %{{.*}}, %[[R]] {{.*}} -> tensor<2x8x16xbf16>
 // CHECK: %[[V:.*]] = train.cast %[[U]] : {{.*}} -> tensor<2x8x16xf32>
 // CHECK: train.neg %[[V]]
 // CHECK: train.exp %[[V]]
@@ -98,6 +98,26 @@ func.func @pool(%x: tensor<2x8x8xf32>, %w: tensor<8x1x8xf32> {train.role = "para
   %7 = train.neg %6 : tensor<2x8x16xf32>
   %8 = train.exp %6 : tensor<2x8x16xf32>
   return %7, %8 : tensor<2x8x16xf32>, tensor<2x8x16xf32>
+}
+
+// -----
+
+// What is only moved and repeated from there on is so in the low type: interpolation to the nearest position.
+// CHECK-LABEL: func.func @moved
+// CHECK: %[[S:.*]] = train.add
+// CHECK: %[[L:.*]] = train.cast %[[S]] : {{.*}} -> tensor<2x8x8xbf16>
+// CHECK: %[[B:.*]] = train.broadcast %[[L]] axes = [0, 1, 3] : tensor<2x8x8xbf16> -> tensor<2x8x2x8xbf16>
+// CHECK: %[[R:.*]] = train.reshape %[[B]]
+// CHECK: %[[W:.*]] = train.cast %[[R]] : tensor<2x16x8xbf16> -> tensor<2x16x8xf32>
+// CHECK: train.exp %[[W]]
+func.func @moved(%x: tensor<2x8x8xf32>, %w: tensor<8x1x8xf32> {train.role = "parameter"}) -> tensor<2x16x8xf32> {
+  %0 = train.conv %x, %w strides = [1] dilations = [1] low = <0> high = <0> groups = 1 : (tensor<2x8x8xf32>, tensor<8x1x8xf32>) -> tensor<2x8x8xf32>
+  %1 = train.abs %0 : tensor<2x8x8xf32>
+  %2 = train.add %0, %1 : tensor<2x8x8xf32>
+  %3 = train.broadcast %2 axes = [0, 1, 3] : tensor<2x8x8xf32> -> tensor<2x8x2x8xf32>
+  %4 = train.reshape %3 : tensor<2x8x2x8xf32> -> tensor<2x16x8xf32>
+  %5 = train.exp %4 : tensor<2x16x8xf32>
+  return %5 : tensor<2x16x8xf32>
 }
 
 // -----
