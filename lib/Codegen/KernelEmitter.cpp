@@ -632,6 +632,15 @@ Value KernelEmitter::combineLanes(Operation *reduction, Value value) {
   return vector::ExtractOp::create(b, location, value, ArrayRef<int64_t>{0});
 }
 
+void joinUses(MutableArrayRef<BufferUse> all, ArrayRef<BufferUse> uses) {
+  for (auto [joined, use] : llvm::zip_equal(all, uses)) {
+    joined.used |= use.used;
+    joined.onlySpace &= use.onlySpace;
+    joined.onlyKept &= use.onlyKept;
+    joined.pass = std::max(joined.pass, use.pass);
+  }
+}
+
 /// Inputs over which a kernel may write a result: each element has been read by the same work item
 /// before it is written.
 SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const Structure &structure,

@@ -33,7 +33,7 @@ struct KernelStage {
 /// How a plan launches a kernel. Expressions are in the symbols of the fusion asked about.
 struct KernelInfo {
   Template form = Template::Pointwise;
-  /// Launches, in order, all with the same arguments. The CPU's kernels have one.
+  /// Launches, in order, all with the same arguments.
   llvm::SmallVector<KernelStage> stages;
   /// Values that the launches pass as `dims`, in order.
   llvm::SmallVector<train::DimAttr> dims;

@@ -225,6 +225,8 @@ mlir::Type memoryType(mlir::Type element);
 /// Type that formulas compute in: f32 for 16-bit floats, else the element type.
 mlir::Type computeType(mlir::Type element);
 
+/// Adds the uses of another stage: a pair must be allowed by every one.
+void joinUses(llvm::MutableArrayRef<BufferUse> all, llvm::ArrayRef<BufferUse> uses);
 /// Pairs (input, result) that may share a buffer, from the uses in all emitted code.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 inPlacePairs(train::FusionOp fusion, const Structure &structure, llvm::ArrayRef<BufferUse> uses);

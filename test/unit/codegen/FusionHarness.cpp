@@ -268,24 +268,33 @@ public:
     return results;
   }
 
-  std::vector<std::vector<char>> run(Kernel *kernel, const codegen::KernelInfo &info, int split,
+  /// `kernels`: one a stage.
+  std::vector<std::vector<char>> run(ArrayRef<Kernel *> kernels, const codegen::KernelInfo &info,
+                                     int split,
                                      std::optional<std::pair<unsigned, unsigned>> shared = {}) {
     Memory memory = allocate(shared, /*alignment=*/1);
+    // Guarded as well: what stages leave for each other lies within.
+    std::vector<void *> table = memory.pointers;
+    if (info.temporaryBytes) {
+      memory.buffers.push_back(std::make_unique<GuardedBuffer>(evaluate(info.temporaryBytes), 64));
+      table.push_back(memory.buffers.back()->begin);
+    }
     std::vector<int64_t> dims;
     for (DimAttr dim : info.dims)
       dims.push_back(evaluate(dim));
-    int64_t work = evaluate(info.stages[0].work);
-    size_t bytes = evaluate(info.stages[0].scratchBytes);
-    // The runtime's scratch is aligned to 64 bytes and so not always flush with the page.
-    GuardedBuffer scratch((bytes + 63) / 64 * 64);
     int64_t error[4] = {0, 0, 0, 0};
-    Context context{scratch.begin, error};
-    if (split == 0) {
-      kernel(memory.pointers.data(), dims.data(), 0, work, &context);
-    } else {
-      for (int64_t end = work; end > 0; end -= split)
-        kernel(memory.pointers.data(), dims.data(), std::max<int64_t>(0, end - split), end,
-               &context);
+    for (auto [kernel, stage] : llvm::zip_equal(kernels, info.stages)) {
+      int64_t work = evaluate(stage.work);
+      size_t bytes = evaluate(stage.scratchBytes);
+      // The runtime's scratch is aligned to 64 bytes and so not always flush with the page.
+      GuardedBuffer scratch((bytes + 63) / 64 * 64);
+      Context context{scratch.begin, error};
+      if (split == 0) {
+        kernel(table.data(), dims.data(), 0, work, &context);
+      } else {
+        for (int64_t end = work; end > 0; end -= split)
+          kernel(table.data(), dims.data(), std::max<int64_t>(0, end - split), end, &context);
+      }
     }
     return collect(memory, error);
   }
@@ -367,15 +376,18 @@ static void checkOnCpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> 
   ASSERT_TRUE(succeeded(objects));
   for (auto [level, object] : llvm::zip_equal(levels, *objects)) {
     LoadedKernels loaded(object);
-    auto *kernel = reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name));
-    ASSERT_TRUE(kernel);
+    std::vector<Kernel *> kernels;
+    for (const codegen::KernelStage &stage : info->stages) {
+      kernels.push_back(reinterpret_cast<Kernel *>(loaded.find(stage.name)));
+      ASSERT_TRUE(kernels.back());
+    }
     forEachTrial(fusion, inputs, sizes, level.str(), [&](Trial &trial) {
-      auto results = trial.run(kernel, *info, 0);
+      auto results = trial.run(kernels, *info, 0);
       trial.compare(results, tolerance);
       for (int split : {1, 3})
-        EXPECT_TRUE(trial.run(kernel, *info, split) == results) << "split into items of " << split;
+        EXPECT_TRUE(trial.run(kernels, *info, split) == results) << "split into items of " << split;
       for (auto pair : info->inPlace)
-        EXPECT_TRUE(trial.run(kernel, *info, 1, pair) == results)
+        EXPECT_TRUE(trial.run(kernels, *info, 1, pair) == results)
             << "result " << pair.second << " in place of input " << pair.first;
     });
   }

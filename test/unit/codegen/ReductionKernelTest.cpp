@@ -134,6 +134,20 @@ TEST(ReductionKernel, NormOverLeadingAxes) {
       [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {0, 1}, 2); }, kSizes,
       1e-5);
 }
+/// Enough rows for parts of them: the last part is short, or there are no rows at all.
+TEST(ReductionKernel, ColumnsOfManyRows) {
+  static const std::vector<Symbols> sizes = {
+      {{"a", 1}, {"c", 1}}, {{"a", 5}, {"c", 17}}, {{"a", 2}, {"c", 270}}, {{"a", 0}, {"c", 5}}};
+  auto norm = [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {0, 1}, 2); };
+  checkFusion({{"a, 64, c"}, {"a, 64, c"}, {"c"}, {"c"}}, norm, sizes, 1e-5);
+  // More parts than are added up at a time; results of the columns alone, and others than sums.
+  checkFusion(
+      {{"65, 64, c", "f32", 0, 2}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.sum(x[0], {0, 1}), tb.reduce(ReduceKind::max, x[0], {0, 1})};
+      },
+      {{{"c", 1}}, {{"c", 18}}}, 1e-6);
+}
 TEST(ReductionKernel, NormOverTwoAxes) {
   checkFusion(
       {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},

@@ -104,19 +104,9 @@ FailureOr<SmallVector<HostTensor>> KernelRunner::launch(train::FusionOp fusion,
                                                         ArrayRef<HostTensor> inputs,
                                                         const train::SymbolValues &symbols) {
   const codegen::KernelInfo &info = kernels[fusion];
-  auto kernel = reinterpret_cast<Kernel>(dlsym(library, info.stages[0].name.c_str()));
-  if (!kernel) {
-    ADD_FAILURE() << "no kernel " << info.stages[0].name;
-    return failure();
-  }
   SmallVector<int64_t> dims;
   for (train::DimAttr dim : info.dims)
     dims.push_back(symbols.evaluate(dim).value_or(-1));
-  int64_t work = symbols.evaluate(info.stages[0].work).value_or(-1);
-  int64_t scratchBytes = symbols.evaluate(info.stages[0].scratchBytes).value_or(-1);
-  EXPECT_GE(work, 0);
-  EXPECT_GE(scratchBytes, 0);
-  EXPECT_GE(info.stages[0].grain, 1);
 
   // The second time one work item a call, with other garbage in scratch and results.
   std::vector<std::vector<char>> first;
@@ -130,18 +120,35 @@ FailureOr<SmallVector<HostTensor>> KernelRunner::launch(train::FusionOp fusion,
       buffers.push_back(toBytes(result.getType(), reference::makeTensor(shapes.back())));
       std::memset(buffers.back().data(), round ? 0x5a : 0xff, buffers.back().size());
     }
-    std::vector<char> scratch(scratchBytes + 64, round ? 0x33 : 0x7f);
-    int64_t error[3] = {0, 0, 0};
-    auto aligned = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t(63);
-    KernelContext context{reinterpret_cast<void *>(aligned), error};
     SmallVector<void *> arguments;
     for (std::vector<char> &buffer : buffers)
       arguments.push_back(buffer.data());
-    if (round == 0)
-      kernel(arguments.data(), dims.data(), 0, work, &context);
-    else
-      for (int64_t item = work - 1; item >= 0; --item)
-        kernel(arguments.data(), dims.data(), item, item + 1, &context);
+    std::vector<char> temporary;
+    if (info.temporaryBytes) {
+      temporary.assign(symbols.evaluate(info.temporaryBytes).value_or(0), round ? 0x5a : 0x7f);
+      arguments.push_back(temporary.data());
+    }
+    int64_t error[3] = {0, 0, 0};
+    for (const codegen::KernelStage &stage : info.stages) {
+      auto kernel = reinterpret_cast<Kernel>(dlsym(library, stage.name.c_str()));
+      if (!kernel) {
+        ADD_FAILURE() << "no kernel " << stage.name;
+        return failure();
+      }
+      int64_t work = symbols.evaluate(stage.work).value_or(-1);
+      int64_t scratchBytes = symbols.evaluate(stage.scratchBytes).value_or(-1);
+      EXPECT_GE(work, 0);
+      EXPECT_GE(scratchBytes, 0);
+      EXPECT_GE(stage.grain, 1);
+      std::vector<char> scratch(scratchBytes + 64, round ? 0x33 : 0x7f);
+      auto aligned = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t(63);
+      KernelContext context{reinterpret_cast<void *>(aligned), error};
+      if (round == 0)
+        kernel(arguments.data(), dims.data(), 0, work, &context);
+      else
+        for (int64_t item = work - 1; item >= 0; --item)
+          kernel(arguments.data(), dims.data(), item, item + 1, &context);
+    }
     EXPECT_EQ(error[0], 0) << "index out of range";
     if (round == 0) {
       first = std::move(buffers);

@@ -2,6 +2,7 @@
 // The kernels of a package: finds equal fusions, emits the others, compiles each by itself.
 
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
+#include "ColumnStages.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
 #include "trainc/Codegen/CompileModule.h"
@@ -33,7 +34,9 @@ struct CpuCodegen::Impl final : KernelModule {
       : KernelModule(context, "CPU", cache), levels(levels) {}
 
   FailureOr<KernelInfo> make(FusionOp fusion) override;
-  LogicalResult emit(FusionOp fusion, const Structure &structure, EmittedKernel &kernel);
+  /// `stages`: null where the kernel is one launch.
+  LogicalResult emit(FusionOp fusion, const Structure &structure, const ColumnStages *stages,
+                     EmittedKernel &kernel);
   LogicalResult lower();
 
   std::vector<std::string> levels;
@@ -61,16 +64,8 @@ CpuCodegen::~CpuCodegen() = default;
 
 KernelModule &CpuCodegen::getKernels() const { return *impl; }
 
-/// The signature is the runtime's KernelFunction: buffers, dims, first and last work item, context.
-LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
-                                     EmittedKernel &kernel) {
-  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  Type integer = b.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                          {pointer, pointer, integer, integer, pointer});
-  auto function = LLVM::LLVMFuncOp::create(b, fusion.getLoc(), kernel.name, type);
-  CpuEmitter emitter(fusion, structure, function, kernel.dims);
+/// Emits a function's body of a template.
+static LogicalResult mapTemplate(CpuEmitter &emitter, FusionOp fusion, const Structure &structure) {
   switch (structure.kind) {
   case Template::Pointwise:
     mapPointwise(emitter);
@@ -89,16 +84,48 @@ LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure
     break;
   // The CPU's scheduling options form no streamed matmul.
   case Template::Product:
-    fusion.emitOpError("is a streamed matmul, which only GPUs have");
-    function.erase();
+    return fusion.emitOpError("is a streamed matmul, which only GPUs have");
+  }
+  return success();
+}
+
+/// The signature is the runtime's KernelFunction: buffers, dims, first and last work item, context.
+/// Nothing is left of a kernel that failed, whose errors are told: a later fusion may still get its
+/// name.
+LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
+                                     const ColumnStages *stages, EmittedKernel &kernel) {
+  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type integer = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          {pointer, pointer, integer, integer, pointer});
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  SmallVector<BufferUse> uses(fusion.getInputs().size() + fusion.getNumResults());
+  auto emitStage = [&](StringRef suffix, llvm::function_ref<LogicalResult(CpuEmitter &)> map) {
+    functions.push_back(
+        LLVM::LLVMFuncOp::create(b, fusion.getLoc(), kernel.name + suffix.str(), type));
+    CpuEmitter emitter(fusion, structure, functions.back(), kernel.dims);
+    LogicalResult mapped = map(emitter);
+    joinUses(uses, emitter.getUses());
+    return success(succeeded(mapped) && !emitter.hasFailed() &&
+                   succeeded(verify(functions.back())));
+  };
+  bool emitted = true;
+  if (stages)
+    for (const ReductionStages::Stage &stage : stages->stages)
+      emitted = emitted && succeeded(emitStage(stages->suffix(stage), [&](CpuEmitter &emitter) {
+                  mapColumnStage(emitter, *stages, stage);
+                  return success();
+                }));
+  else
+    emitted = succeeded(emitStage(
+        "", [&](CpuEmitter &emitter) { return mapTemplate(emitter, fusion, structure); }));
+  if (!emitted) {
+    for (LLVM::LLVMFuncOp function : functions)
+      function.erase();
     return failure();
   }
-  // The function is erased with its errors told: a later fusion may still get its name.
-  if (emitter.hasFailed() || failed(verify(function))) {
-    function.erase();
-    return failure();
-  }
-  kernel.inPlace = inPlacePairs(fusion, structure, emitter.getUses());
+  kernel.inPlace = inPlacePairs(fusion, structure, uses);
   return success();
 }
 
@@ -109,15 +136,30 @@ FailureOr<KernelInfo> CpuCodegen::Impl::make(FusionOp fusion) {
   FailureOr<Structure> structure = analyzeFusion(fusion);
   if (failed(structure))
     return failure();
+  std::optional<ColumnStages> stages;
+  if (ColumnStages::areMade(*structure))
+    stages.emplace(fusion, *structure);
   KernelInfo info;
   info.form = structure->kind;
   FailureOr<const EmittedKernel *> kernel = share(
       getStructuralKey(fusion), names[unsigned(structure->kind)],
-      [&](EmittedKernel &made) { return emit(fusion, *structure, made); }, info.dims);
+      [&](EmittedKernel &made) {
+        return emit(fusion, *structure, stages ? &*stages : nullptr, made);
+      },
+      info.dims);
   if (failed(kernel))
     return failure();
-  Launch launch = planLaunch(fusion, *structure);
-  info.stages = {{(*kernel)->name, launch.work, launch.grain, launch.scratchBytes}};
+  auto add = [&](const Launch &launch, StringRef suffix) {
+    info.stages.push_back(
+        {(*kernel)->name + suffix.str(), launch.work, launch.grain, launch.scratchBytes});
+  };
+  if (stages) {
+    for (const ReductionStages::Stage &stage : stages->stages)
+      add(stages->plan(stage, *structure), stages->suffix(stage));
+    info.temporaryBytes = stages->temporary.bytes;
+  } else {
+    add(planLaunch(fusion, *structure), "");
+  }
   info.inPlace = (*kernel)->inPlace;
   return info;
 }

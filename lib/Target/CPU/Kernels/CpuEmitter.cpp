@@ -21,16 +21,27 @@ static LLVM::LLVMPointerType pointerType(OpBuilder &b) {
 // Arguments of the function
 //===----------------------------------------------------------------------===//
 
-/// Loaded once, at the entry: the table of buffers does not change while the kernel runs.
+/// Once, at the entry: the table of buffers does not change while the kernel runs.
+Value CpuEmitter::loadBuffer(unsigned number) {
+  return atEntry([&]() -> Value {
+    auto type = pointerType(b);
+    Value slot = LLVM::GEPOp::create(b, location, type, type, entry->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    return LLVM::LoadOp::create(b, location, type, slot, 8);
+  });
+}
+
 Value CpuEmitter::buffer(unsigned number) {
   if (!buffers[number])
-    buffers[number] = atEntry([&]() -> Value {
-      auto type = pointerType(b);
-      Value slot = LLVM::GEPOp::create(b, location, type, type, entry->getArgument(0),
-                                       ArrayRef<LLVM::GEPArg>{int32_t(number)});
-      return LLVM::LoadOp::create(b, location, type, slot, 8);
-    });
+    buffers[number] = loadBuffer(number);
   return buffers[number];
+}
+
+/// Behind the inputs and results.
+Value CpuEmitter::temporary(DimAttr byteOffset) {
+  if (!temporaryBase)
+    temporaryBase = loadBuffer(buffers.size());
+  return elementPointer(temporaryBase, b.getI8Type(), dim(byteOffset));
 }
 
 Value CpuEmitter::makeDim(unsigned number) {

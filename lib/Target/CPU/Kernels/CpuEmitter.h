@@ -34,6 +34,8 @@ public:
   mlir::Value buffer(unsigned number) override;
   /// The thread's scratch memory from a byte on.
   mlir::Value scratch(mlir::Value byteOffset);
+  /// The buffer that the kernel's stages share, from a byte on.
+  mlir::Value temporary(train::DimAttr byteOffset);
 
   /// All lanes below `count` (an index scalar); null where there is one lane.
   mlir::Value tailMask(mlir::Value count);
@@ -41,6 +43,8 @@ public:
   void setTail(mlir::Value mask) { guard.tail = mask; }
 
 private:
+  /// Entry `number` of the table of buffers.
+  mlir::Value loadBuffer(unsigned number);
   mlir::Value makeDim(unsigned number) override;
   void reportIndex(mlir::Value bad, mlir::Value data) override;
   void reportNumber(mlir::Value bad) override;
@@ -52,7 +56,7 @@ private:
   mlir::Value guardedPointer(mlir::Value pointer, mlir::Value condition);
 
   Values buffers;
-  mlir::Value scratchBase, errorBase, zerosBase;
+  mlir::Value scratchBase, errorBase, zerosBase, temporaryBase;
 };
 
 /// Lanes worth using along an axis.
@@ -64,6 +68,8 @@ struct Launch {
   int64_t grain = 1;
 };
 Launch planLaunch(train::FusionOp fusion, const Structure &structure);
+/// Items that make a task of a thread, of about `elements` elements each.
+int64_t chooseGrain(double elements, const Structure &structure);
 
 // The templates. Each emits the whole body of the function.
 void mapPointwise(CpuEmitter &emitter);

@@ -3,6 +3,7 @@
 // loop that all templates use.
 
 #include "CpuEmitter.h"
+#include "trainc/Codegen/ReductionStages.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -54,27 +55,11 @@ void forEachVector(CpuEmitter &emitter, Value lower, Value upper, std::optional<
   }
 }
 
-/// Blocks that an axis of a pointwise kernel is cut into.
-static DimAttr blockCount(DimAttr size, int64_t block) {
-  MLIRContext *context = size.getContext();
-  auto value = size.getConstant();
-  if (value)
-    return DimAttr::constant(context, (*value + block - 1) / block);
-  return floorDiv(size + DimAttr::constant(context, block - 1), DimAttr::constant(context, block));
-}
-
 /// Rows up to twice the block stay whole.
 /// One long block costs less than a short second one.
 static bool isOneBlock(DimAttr size) {
   auto value = size.getConstant();
   return value && *value <= 2 * kPointwiseBlock;
-}
-
-static DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_t> axes) {
-  SmallVector<DimAttr> sizes;
-  for (int64_t axis : axes)
-    sizes.push_back(space[axis]);
-  return product(context, sizes);
 }
 
 /// Work items, scratch and grain of a launch; must cut the space as the map functions below do.
@@ -92,12 +77,12 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     if (s.flat || s.vectorAxis < 0) {
       // A flat space is cut without regard to its axes.
       elements = product(context, space);
-      launch.work = s.vectorAxis < 0 ? one : blockCount(elements, kPointwiseBlock);
+      launch.work = s.vectorAxis < 0 ? one : ceilDim(elements, kPointwiseBlock);
       elements = constant(
           std::min<int64_t>(elements.getConstant().value_or(kPointwiseBlock), kPointwiseBlock));
     } else {
       elements = space[s.vectorAxis];
-      space[s.vectorAxis] = isOneBlock(elements) ? one : blockCount(elements, kPointwiseBlock);
+      space[s.vectorAxis] = isOneBlock(elements) ? one : ceilDim(elements, kPointwiseBlock);
       launch.work = product(context, space);
     }
     break;
@@ -114,7 +99,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
   }
   case Template::Column: {
     elements = productOf(context, space, s.reduced) * constant(kColumnBlock);
-    space[s.vectorAxis] = blockCount(space[s.vectorAxis], kColumnBlock);
+    space[s.vectorAxis] = ceilDim(space[s.vectorAxis], kColumnBlock);
     launch.work = productOf(context, space, s.kept);
     int64_t arrays = 0;
     // 8 bytes each: the widest element, whatever the arrays hold.
@@ -138,17 +123,21 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     space[axis] = one;
     int64_t last = int64_t(space.size()) - 1;
     if (axis != last && !elementwise)
-      space[last] = blockCount(space[last], kColumnBlock);
+      space[last] = ceilDim(space[last], kColumnBlock);
     launch.work = product(context, space);
     break;
   }
   }
-  // About 10 microseconds of work for a task, from a rough cost of an element. A column of unknown
-  // length is taken for a long one.
-  double count = double(elements.getConstant().value_or(s.kind == Template::Column ? 32768 : 512));
-  double nanoseconds = std::max(1.0, count) * (0.5 + s.cost / 60.0);
-  launch.grain = std::max<int64_t>(1, int64_t(10000.0 / nanoseconds));
+  // A column of unknown length is taken for a long one.
+  launch.grain = chooseGrain(
+      double(elements.getConstant().value_or(s.kind == Template::Column ? 32768 : 512)), s);
   return launch;
+}
+
+/// About 10 microseconds of work, from a rough cost of an element.
+int64_t chooseGrain(double elements, const Structure &s) {
+  double nanoseconds = std::max(1.0, elements) * (0.5 + s.cost / 60.0);
+  return std::max<int64_t>(1, int64_t(10000.0 / nanoseconds));
 }
 
 /// An item is a block of the flat space, or of one row of it.

@@ -5,7 +5,7 @@
 // only. A row keeps its accumulators in registers; a block of columns keeps them in scratch, which
 // lets one loop body serve any number of columns and reductions.
 
-#include "CpuEmitter.h"
+#include "ReductionMap.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -14,10 +14,6 @@ namespace trainc::codegen {
 
 namespace {
 
-/// Positions outside the vector axis that are summed before the sum moves up one level. Short, and
-/// with as many levels as the count needs, so that no chain of additions is long: the error of a
-/// sum stays that of some dozen additions.
-constexpr int64_t kBlock = 16;
 /// Vectors of a row, and blocks of them, that are summed before the sum moves up: the lanes are
 /// chains of their own, which makes up for the length.
 constexpr int64_t kVectorBlock = 32, kUpperVectorBlock = 64;
@@ -25,103 +21,16 @@ constexpr int64_t kVectorBlock = 32, kUpperVectorBlock = 64;
 /// in registers. Taps of windows are such rows.
 constexpr int64_t kWrittenOut = 512;
 
-/// What both templates share: coordinates, and the passes' roots.
-class ReductionMap {
-public:
-  /// The order of axes is the space's, so that the order of additions is the definition's.
-  explicit ReductionMap(CpuEmitter &e)
-      : e(e), s(e.structure), yield(e.fusion.getBody().front().getTerminator()) {
-    for (int64_t axis : s.reduced)
-      if (axis != s.vectorAxis) {
-        outerReduced.push_back(axis);
-        outerReducedSizes.push_back(s.space[axis]);
-      }
-    // Position in scratch of what is read back later.
-    // A result that an earlier pass stored need not be computed again.
-    for (auto [index, pass] : llvm::enumerate(s.passes)) {
-      for (unsigned result : pass.results)
-        storedIn.try_emplace(yield->getOperand(result), std::make_pair(index, result));
-    }
-    outerReducedCount = e.productOf(outerReducedSizes);
-    knownOuterReduced = product(e.fusion.getContext(), outerReducedSizes).getConstant();
-  }
-
-protected:
-  /// Position in the space from the outer reduced coordinates and that on the vector axis.
-  void setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementIndex &vector) {
-    e.spaceIndex.assign(s.space.size(), e.constant(0));
-    for (auto [axis, index] : llvm::zip_equal(s.kept, e.keptIndex))
-      e.spaceIndex[axis] = index;
-    for (auto [axis, index] : llvm::zip_equal(outerReduced, outer))
-      e.spaceIndex[axis] = index;
-    e.spaceIndex[s.vectorAxis] = vector;
-  }
-
-  /// A result of the space that an earlier pass has stored, read back.
-  /// Only at the current position: another one may not be stored yet.
-  Value storedResult(Value value, ArrayRef<ElementIndex> index) {
-    auto stored = storedIn.find(value);
-    if (stored == storedIn.end() || stored->second.first >= e.pass || isa<BlockArgument>(value) ||
-        !KernelEmitter::same(index, e.spaceIndex))
-      return {};
-    return e.load(e.fusion.getInputs().size() + stored->second.second, value.getType(), index);
-  }
-
-  /// Mapped operands of the pass's reductions; stores the pass's results and stashes.
-  /// All values first, then all stores: a result may lie over an input.
-  Values emitRoots(const Pass &pass) {
-    Values mapped, results, stashes;
-    for (Operation *op : pass.reductions)
-      mapped.push_back(e.mappedOperand(op, e.spaceIndex));
-    for (unsigned number : pass.results)
-      results.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
-    for (Value value : pass.stashes)
-      stashes.push_back(e.evaluateLanes(value, e.spaceIndex));
-    for (auto [number, value] : llvm::zip_equal(pass.results, results))
-      e.store(number, e.spaceIndex, value);
-    for (auto [value, lanes] : llvm::zip_equal(pass.stashes, stashes))
-      storeStash(value, lanes);
-    return mapped;
-  }
-  virtual void storeStash(Value, Value) {}
-  virtual ~ReductionMap() = default;
-
-  CpuEmitter &e;
-  const Structure &s;
-  Operation *yield;
-  SmallVector<int64_t> outerReduced;
-  SmallVector<DimAttr> outerReducedSizes;
-  Value outerReducedCount;
-  std::optional<int64_t> knownOuterReduced;
-  llvm::DenseMap<Value, std::pair<size_t, unsigned>> storedIn;
-};
-
 class RowMap final : ReductionMap {
 public:
   using ReductionMap::ReductionMap;
   void run();
 
 private:
-  using Leaf = llvm::function_ref<Values(Value, ValueRange)>;
-  Values cascade(const Pass &pass, Value lower, Value upper, int64_t step,
-                 std::optional<int64_t> count, ArrayRef<int64_t> levels, ValueRange accumulators,
-                 Leaf leaf);
   Values vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRange accumulators);
   Values leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Value mask,
               ValueRange accumulators);
   void storeStash(Value value, Value lanes) override;
-  Values identities(const Pass &pass) {
-    Values values;
-    for (Operation *op : pass.reductions)
-      values.push_back(e.identity(op, e.getLanes()));
-    return values;
-  }
-  Values combineAll(const Pass &pass, ValueRange a, ValueRange b) {
-    Values values;
-    for (auto [i, op] : llvm::enumerate(pass.reductions))
-      values.push_back(e.combine(op, a[i], b[i]));
-    return values;
-  }
   // In order of cost: a register, scratch, a stored result.
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
   ElementIndex rowOffset();
@@ -177,33 +86,6 @@ Values RowMap::leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Val
   }
   e.setTail({});
   return result;
-}
-
-/// Sums [lower, upper) in blocks of levels[0] leaves, blocks of levels[1] such blocks, and so on.
-/// The tree depends on the count alone.
-Values RowMap::cascade(const Pass &pass, Value lower, Value upper, int64_t step,
-                       std::optional<int64_t> count, ArrayRef<int64_t> levels,
-                       ValueRange accumulators, Leaf leaf) {
-  assert(step > 0 && llvm::all_of(levels, [](int64_t level) { return level > 1; }) &&
-         "levels gather");
-  int64_t width = 1;
-  for (int64_t level : levels)
-    width *= level;
-  // Levels that cannot fill, or that nothing is summed in, are left out.
-  while (!levels.empty() && ((count && *count <= width) || pass.reductions.empty())) {
-    width /= levels.back();
-    levels = levels.drop_back();
-  }
-  if (levels.empty()) {
-    auto loop = e.openLoop(lower, upper, e.constantIndex(step), accumulators);
-    return e.closeLoop(loop, leaf(loop.getInductionVar(), loop.getRegionIterArgs()));
-  }
-  Value blockStep = e.constantIndex(step * width);
-  auto loop = e.openLoop(lower, upper, blockStep, accumulators);
-  Value begin = loop.getInductionVar();
-  Value end = e.minIndex(e.addIndex(begin, blockStep), upper);
-  Values inner = cascade(pass, begin, end, step, width, levels.drop_back(), identities(pass), leaf);
-  return e.closeLoop(loop, combineAll(pass, loop.getRegionIterArgs(), inner));
 }
 
 /// Whole vectors in a cascade, then the rest in one masked vector.
@@ -287,144 +169,20 @@ void mapRow(CpuEmitter &emitter) { RowMap(emitter).run(); }
 
 namespace {
 
-class ColumnMap final : ReductionMap {
+class ColumnMap final : ColumnSums {
 public:
-  using ReductionMap::ReductionMap;
+  explicit ColumnMap(CpuEmitter &e) : ColumnSums(e, kColumnBlock) {}
   void run();
 
 private:
-  /// Arrays of one column block: level 0 takes elements, the last one has the total.
-  /// In scratch, since a block of columns has more accumulators than registers.
-  struct Array {
-    Value pointer;
-    Type element;
-  };
-  Array newArray(Type element);
-  void makeAccumulators(Operation *op);
-  void forEachColumn(llvm::function_ref<void(const ElementIndex &)> body);
-  void whereMovesUp(unsigned level, llvm::function_ref<void()> body);
-  void fill(const Pass &pass, unsigned level);
-  void moveUp(const Pass &pass, unsigned level);
-  void rows(const Pass &pass, Value lower, Value upper, unsigned level);
   bool isWrittenOut(const Pass &pass) const;
   void writeOut(const Pass &pass);
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
-  /// Position within the block.
-  ElementIndex inBlock() {
-    const ElementIndex &column = e.keptIndex[vectorPosition];
-    return {e.subIndex(column.base, lower), column.stride, {}};
-  }
-  Value loadArray(const Array &array) {
-    return e.loadFrom(array.pointer, array.element, inBlock());
-  }
-  void storeArray(const Array &array, Value value) {
-    e.storeTo(array.pointer, array.element, inBlock(), value);
-  }
-
-  // Position of the vector axis among the kept ones.
-  unsigned levels = 1, vectorPosition = 0;
-  /// Whether there are blocks enough for the sums of a level to move up; null: known to be.
-  SmallVector<Value> movesUp;
-  int64_t arrayCount = 0;
-  Value lower, upper;
-  llvm::DenseMap<Operation *, SmallVector<Array>> accumulators;
   llvm::DenseMap<Value, Array> keptStashes;
   llvm::DenseSet<Value> ready;
 };
 
 } // namespace
-
-/// 8 bytes an element, whatever the type: arrays stay aligned.
-ColumnMap::Array ColumnMap::newArray(Type element) {
-  Value offset = e.constantIndex(arrayCount++ * kColumnBlock * 8);
-  return {e.scratch(offset), element};
-}
-
-/// A level whose sums never move up shares its array with the level above.
-void ColumnMap::makeAccumulators(Operation *op) {
-  SmallVector<Value> offsets(levels);
-  for (unsigned level = levels; level-- > 0;) {
-    offsets[level] = e.constantIndex(arrayCount++ * kColumnBlock * 8);
-    if (level + 1 < levels && movesUp[level])
-      offsets[level] = e.selectIndex(movesUp[level], offsets[level], offsets[level + 1]);
-  }
-  for (Value offset : offsets)
-    accumulators[op].push_back({e.scratch(offset), getElementType(op->getResult(0))});
-}
-
-/// Blocks that are not the last one are whole; `size` is known only if all are.
-void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> body) {
-  std::optional<int64_t> size = s.space[s.vectorAxis].getConstant();
-  if (size && *size > kColumnBlock)
-    size = *size % kColumnBlock == 0 ? std::optional<int64_t>(kColumnBlock) : std::nullopt;
-  forEachVector(e, lower, upper, size, [&](const ElementIndex &column) {
-    e.keptIndex[vectorPosition] = column;
-    body(column);
-  });
-}
-
-/// Code for a level that has an array of its own.
-void ColumnMap::whereMovesUp(unsigned level, llvm::function_ref<void()> body) {
-  assert(level < levels && "levels are chosen before");
-  Value condition = level < movesUp.size() ? movesUp[level] : Value();
-  if (condition)
-    e.openIf(condition);
-  body();
-  if (condition)
-    e.closeIf();
-}
-
-/// The neutral element; combining with it changes nothing.
-void ColumnMap::fill(const Pass &pass, unsigned level) {
-  whereMovesUp(level, [&] {
-    forEachColumn([&](const ElementIndex &) {
-      for (Operation *op : pass.reductions)
-        storeArray(accumulators[op][level], e.identity(op, e.getLanes()));
-    });
-  });
-}
-
-/// Adds the sums of `level` into those above, and leaves it empty.
-void ColumnMap::moveUp(const Pass &pass, unsigned level) {
-  whereMovesUp(level, [&] {
-    forEachColumn([&](const ElementIndex &) {
-      for (Operation *op : pass.reductions) {
-        ArrayRef<Array> arrays = accumulators[op];
-        Value sum = e.combine(op, loadArray(arrays[level + 1]), loadArray(arrays[level]));
-        storeArray(arrays[level + 1], sum);
-        storeArray(arrays[level], e.identity(op, e.getLanes()));
-      }
-    });
-  });
-}
-
-/// Sums the rows [begin, end) into the arrays of `level`; those below are empty before and after.
-void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
-  if (level == 0) {
-    auto loop = e.openLoop(begin, end, e.constantIndex(1));
-    Index outer = e.delinearize(loop.getInductionVar(), outerReducedSizes);
-    forEachColumn([&](const ElementIndex &column) {
-      setSpaceIndex(outer, column);
-      Values mapped = emitRoots(pass);
-      for (auto [op, value] : llvm::zip_equal(pass.reductions, mapped)) {
-        const Array &array = accumulators[op][0];
-        storeArray(array, e.combine(op, loadArray(array), value));
-      }
-    });
-    e.closeLoop(loop);
-    return;
-  }
-  int64_t width = 1;
-  for (unsigned i = 0; i < level; ++i)
-    width *= kBlock;
-  Value step = e.constantIndex(width);
-  // Each round fills the level below, which then moves up and is empty again.
-  auto loop = e.openLoop(begin, end, step);
-  Value first = loop.getInductionVar();
-  rows(pass, first, e.minIndex(e.addIndex(first, step), end), level - 1);
-  moveUp(pass, level - 1);
-  e.closeLoop(loop);
-}
 
 /// A few rows, whose number is known, of a formula that is not long.
 bool ColumnMap::isWrittenOut(const Pass &pass) const {
@@ -490,21 +248,7 @@ void ColumnMap::run() {
   }
 
   Value item = e.openItems();
-  SmallVector<DimAttr> outerSizes;
-  for (int64_t axis : s.kept)
-    if (axis < s.vectorAxis)
-      outerSizes.push_back(s.space[axis]);
-  vectorPosition = outerSizes.size();
-  // Items are blocks of columns, for each position of the axes before.
-  Value size = e.dim(columns), block = e.constantIndex(kColumnBlock), row = item;
-  Value round = e.addIndex(size, e.constantIndex(kColumnBlock - 1));
-  Value blocks = e.divIndex(round, block), number = item;
-  row = e.divIndex(item, blocks);
-  number = e.remIndex(item, blocks);
-  lower = e.mulIndex(number, block);
-  upper = e.minIndex(e.addIndex(lower, block), size);
-  e.keptIndex = e.delinearize(row, outerSizes);
-  e.keptIndex.resize(s.kept.size(), e.constant(0));
+  setBlock(item);
 
   for (auto [index, pass] : llvm::enumerate(s.passes)) {
     e.pass = index;

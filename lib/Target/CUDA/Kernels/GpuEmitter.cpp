@@ -453,13 +453,7 @@ std::optional<SmallVector<std::pair<unsigned, unsigned>>> GpuKernel::finish() {
   for (auto [emitter, function] : llvm::zip_equal(stages, functions)) {
     emitter->setArguments(dims.size());
     failed |= emitter->hasFailed() || mlir::failed(verify(function));
-    // A pair must be allowed by every stage.
-    for (auto [all, use] : llvm::zip_equal(uses, emitter->getUses())) {
-      all.used |= use.used;
-      all.onlySpace &= use.onlySpace;
-      all.onlyKept &= use.onlyKept;
-      all.pass = std::max(all.pass, use.pass);
-    }
+    joinUses(uses, emitter->getUses());
   }
   if (failed) {
     for (auto [emitter, function] : llvm::zip_equal(stages, functions)) {

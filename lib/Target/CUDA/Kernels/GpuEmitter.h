@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "trainc/Codegen/KernelEmitter.h"
+#include "trainc/Codegen/ReductionStages.h"
 
 namespace trainc::codegen {
 
@@ -208,10 +209,6 @@ unsigned chooseLanes(train::FusionOp fusion, const Structure &structure, train::
 mlir::Value wholeVectors(GpuEmitter &e, train::DimAttr axis, unsigned lanes);
 /// Inputs of the shape of the space.
 unsigned countSpaceInputs(train::FusionOp fusion, const Structure &structure);
-/// ceil(size / block)
-train::DimAttr ceilDim(train::DimAttr size, int64_t block);
-train::DimAttr productOf(mlir::MLIRContext *context, llvm::ArrayRef<train::DimAttr> space,
-                         llvm::ArrayRef<int64_t> axes);
 
 } // namespace trainc::codegen
 

@@ -78,8 +78,8 @@ void planColumn(FusionOp fusion, const Structure &s, GpuPlan &plan) {
     plan.stages = {{"", ceilDim(shape.outer * shape.vectors, kTileThreads), kTileThreads}};
     return;
   }
-  ReductionStages(fusion, s, shape.parts)
-      .plan(fusion, shape.blocks(shape.sweep) * shape.parts, shape.blocks(shape.total), plan);
+  planStages(ReductionStages(fusion, s, shape.parts), shape.blocks(shape.sweep) * shape.parts,
+             shape.blocks(shape.total), plan);
 }
 
 namespace {

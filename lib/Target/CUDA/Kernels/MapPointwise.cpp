@@ -18,23 +18,6 @@ static constexpr int64_t kManyBlocks = 264;
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// The quotient rounded up; exact for constants.
-DimAttr ceilDim(DimAttr size, int64_t block) {
-  MLIRContext *context = size.getContext();
-  if (block == 1)
-    return size;
-  if (auto value = size.getConstant())
-    return DimAttr::constant(context, (*value + block - 1) / block);
-  return floorDiv(size + DimAttr::constant(context, block - 1), DimAttr::constant(context, block));
-}
-
-DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_t> axes) {
-  SmallVector<DimAttr> sizes;
-  for (int64_t axis : axes)
-    sizes.push_back(space[axis]);
-  return product(context, sizes);
-}
-
 /// Whole vectors of 16 bytes for the narrowest type of the space, halved until they divide a known
 /// axis.
 unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef<Type> others) {

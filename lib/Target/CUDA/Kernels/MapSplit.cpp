@@ -107,7 +107,7 @@ void planSplit(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   SplitShape shape(fusion, s);
   plan.lanes = shape.lanes;
   plan.unroll = chooseUnroll(fusion, s, shape.lanes);
-  ReductionStages(fusion, s, shape.parts).plan(fusion, shape.rows * shape.parts, shape.rows, plan);
+  planStages(ReductionStages(fusion, s, shape.parts), shape.rows * shape.parts, shape.rows, plan);
 }
 
 namespace {

@@ -12,38 +12,13 @@ namespace trainc::codegen {
 // Plan
 //===----------------------------------------------------------------------===//
 
-/// Totals are kept for later passes only; partial results only where several blocks share a row.
-ReductionStages::ReductionStages(FusionOp fusion, const Structure &s, DimAttr parts) {
-  DimAttr kept = productOf(fusion.getContext(), s.space, s.kept);
-  bool split = !parts.isConstant(1);
-  for (auto [number, pass] : llvm::enumerate(s.passes)) {
-    bool reduces = !pass.reductions.empty();
-    stages.push_back({unsigned(number), /*sweeps=*/true, reduces && !split});
-    if (!reduces)
-      continue;
-    lastReducing = number;
-    if (split)
-      stages.push_back({unsigned(number), /*sweeps=*/false, /*totals=*/true});
-    for (Operation *op : pass.reductions) {
-      Type type = computeType(getElementType(op->getResult(0)));
-      if (split)
-        partials[op] = temporary.add(parts * kept, type);
-      if (number + 1 < s.passes.size())
-        totals[op] = temporary.add(kept, type);
-    }
-  }
-}
-
-void ReductionStages::plan(FusionOp fusion, DimAttr sweepBlocks, DimAttr totalBlocks,
-                           GpuPlan &plan) const {
-  for (const Stage &stage : stages) {
-    std::string suffix;
-    if (stages.size() > 1)
-      suffix = (stage.sweeps ? "_pass" : "_totals") + std::to_string(stage.pass);
-    plan.stages.push_back({StringAttr::get(fusion.getContext(), suffix).getValue(),
-                           stage.sweeps ? sweepBlocks : totalBlocks, kTileThreads});
-  }
-  plan.temporaryBytes = temporary.bytes;
+void planStages(const ReductionStages &layout, DimAttr sweepBlocks, DimAttr totalBlocks,
+                GpuPlan &plan) {
+  for (const ReductionStages::Stage &stage : layout.stages)
+    plan.stages.push_back(
+        {StringAttr::get(sweepBlocks.getContext(), layout.suffix(stage)).getValue(),
+         stage.sweeps ? sweepBlocks : totalBlocks, kTileThreads});
+  plan.temporaryBytes = layout.temporary.bytes;
 }
 
 unsigned chooseUnroll(FusionOp fusion, const Structure &s, unsigned lanes) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions that many blocks share. For each pass one stage sweeps the space, block by block, and
-// leaves partial results in the temporary buffer; a second one combines them in order. Later passes
-// read the totals from there. Where one block does all of it, the first stage has the totals.
+// Reductions that many blocks share, in stages (ReductionStages.h). Where one block does all of it,
+// the first stage has the totals.
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_STAGEDREDUCTION_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_STAGEDREDUCTION_H
 
@@ -9,26 +8,9 @@
 
 namespace trainc::codegen {
 
-/// The launches of a staged reduction and what they leave for each other.
-struct ReductionStages {
-  struct Stage {
-    unsigned pass;
-    /// Reads the space; makes totals.
-    bool sweeps, totals;
-  };
-  /// `parts`: blocks that share the reduced positions.
-  ReductionStages(train::FusionOp fusion, const Structure &structure, train::DimAttr parts);
-
-  /// Sets the plan's stages and temporary buffer.
-  void plan(train::FusionOp fusion, train::DimAttr sweepBlocks, train::DimAttr totalBlocks,
-            GpuPlan &plan) const;
-  llvm::SmallVector<Stage> stages;
-  /// Byte offsets of the partial results and the totals of a reduction.
-  llvm::DenseMap<mlir::Operation *, train::DimAttr> partials, totals;
-  /// The last pass with reductions: what comes after it can have the kept results.
-  unsigned lastReducing = 0;
-  TemporaryLayout temporary;
-};
+/// Sets the plan's stages and temporary buffer.
+void planStages(const ReductionStages &layout, train::DimAttr sweepBlocks,
+                train::DimAttr totalBlocks, GpuPlan &plan);
 
 /// What the mappings share: coordinates, and the roots of the passes.
 class StagedReduction {

@@ -74,16 +74,6 @@ Values combineRows(GpuEmitter &e, const Tile &tile, ArrayRef<TileValue> values) 
   return results;
 }
 
-/// Each part begins at a multiple of 256 bytes, so that vectors of it are aligned.
-DimAttr TemporaryLayout::add(DimAttr count, Type element) {
-  constexpr int64_t kAlignment = 256;
-  MLIRContext *context = count.getContext();
-  DimAttr place = bytes ? bytes : DimAttr::constant(context, 0);
-  DimAttr size = count * DimAttr::constant(context, getElementBytes(element));
-  bytes = place + ceilDim(size, kAlignment) * DimAttr::constant(context, kAlignment);
-  return place;
-}
-
 Value temporaryAt(GpuEmitter &e, DimAttr byteOffset) {
   OpBuilder &b = e.builder();
   Value base = e.temporary();
@@ -94,9 +84,5 @@ Value temporaryAt(GpuEmitter &e, DimAttr byteOffset) {
 }
 
 DimAttr atLeastOne(DimAttr size) { return maxDim(size, DimAttr::constant(size.getContext(), 1)); }
-
-DimAttr ceilDim(DimAttr a, DimAttr b) {
-  return floorDiv(a + b - DimAttr::constant(a.getContext(), 1), b);
-}
 
 } // namespace trainc::codegen

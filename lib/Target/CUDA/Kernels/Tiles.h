@@ -44,21 +44,11 @@ inline train::ElementIndex vectorAt(GpuEmitter &e, mlir::Value vector, unsigned 
   return {e.mulIndex(vector, e.constantIndex(width)), width == 1 ? 0 : 1, {}};
 }
 
-/// Places in the stages' temporary buffer, one after another.
-class TemporaryLayout {
-public:
-  /// Room for `count` elements; its byte offset.
-  train::DimAttr add(train::DimAttr count, mlir::Type element);
-  /// Null: nothing was added.
-  train::DimAttr bytes;
-};
 /// Pointer to a place in the temporary buffer.
 mlir::Value temporaryAt(GpuEmitter &e, train::DimAttr byteOffset);
 
 /// max(size, 1)
 train::DimAttr atLeastOne(train::DimAttr size);
-/// ceil(a / b) for a size b that is at least 1.
-train::DimAttr ceilDim(train::DimAttr a, train::DimAttr b);
 
 } // namespace trainc::codegen
 
