@@ -48,8 +48,13 @@ static LogicalResult addBias(NodeContext &c, Value y) {
 static LogicalResult needGroups(NodeContext &c, DimAttr first, DimAttr second, bool fits) {
   DimAttr groups = c.dim(c.attr("group", int64_t(1)));
   // Zero groups would divide by 0.
-  if (fits && !groups.isConstant(0) && train::divideExactly(first, groups))
-    return success();
+  if (fits && !groups.isConstant(0)) {
+    if (train::divideExactly(first, groups))
+      return success();
+    return c.fail("its group=" + groups.str() + " does not divide the first axis of its weight, [" +
+                  first.str() + ", " + second.str() +
+                  ", taps...]: choose groups that divide filters and channels");
+  }
   return c.fail("its " + c.dims(0)[1].str() +
                 " channels do not fit its weight and groups: " + "the weight is [" + first.str() +
                 ", " + second.str() + ", taps...], with group=" + groups.str());

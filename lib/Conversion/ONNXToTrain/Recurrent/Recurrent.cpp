@@ -226,6 +226,20 @@ private:
                     hidden.str());
     if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
       return c.fail("its sequence_lens are not one integer a sequence");
+    return c.has(4) ? needLengths() : success();
+  }
+
+  /// Lengths that are known have no more steps than there are; others are checked when they come.
+  LogicalResult needLengths() {
+    const Content *content = c.content(4);
+    auto lengths = content ? content->constants() : std::nullopt;
+    if (!lengths)
+      return success();
+    std::optional<int64_t> steps = length.getConstant();
+    for (auto [row, value] : llvm::enumerate(*lengths))
+      if (value < 0 || (steps && value > *steps))
+        return c.fail("its sequence_lens have " + Twine(value) + " in row " + Twine(row) +
+                      ": give it lengths from 0 to its " + length.str() + " steps");
     return success();
   }
 
