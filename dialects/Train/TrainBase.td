@@ -10,8 +10,9 @@ include "dialects/Train/TrainInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-class Train_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Train_Dialect, mnemonic, !listconcat([Pure], traits)>;
+class Train_OpOf<Dialect dialect, string mnemonic, list<Trait> traits = []>
+    : Op<dialect, mnemonic, !listconcat([Pure], traits)>;
+class Train_Op<string mnemonic, list<Trait> traits = []> : Train_OpOf<Train_Dialect, mnemonic, traits>;
 
 // A dynamic size without a name could not be reasoned about.
 def Train_NamedDims : CPred<"::trainc::train::hasNamedDims($_self)">;
@@ -25,9 +26,10 @@ def Train_AnyTensor : Train_Element<[AnyFloat, I8, I16, I32, I64, I1]>;
 
 // C++ bodies: `b`, `loc`, `x` (elements), `i` (index) in `scalar`; `x`, `i` in `evaluate`;
 // `tb`, `g` (cotangent), `x` (operands), `y` (result), `dx` (gradients), `needed` in `vjp`.
-class Train_PointwiseOp<string mnemonic, code scalar, code evaluate, code vjp, int cost = 1,
-                        list<Trait> traits = []>
-    : Train_Op<mnemonic, !listconcat([
+// Of any dialect: those of plug-ins, too.
+class Train_PointwiseOpOf<Dialect dialect, string mnemonic, code scalar, code evaluate, code vjp, int cost = 1,
+                          list<Trait> traits = []>
+    : Train_OpOf<dialect, mnemonic, !listconcat([
         DeclareOpInterfaceMethods<AxisMapOpInterface>,
         DeclareOpInterfaceMethods<PointwiseOpInterface>,
         DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -63,6 +65,8 @@ class Train_PointwiseOp<string mnemonic, code scalar, code evaluate, code vjp, i
   }];
   let extraClassDefinition = commonDefinition;
 }
+class Train_PointwiseOp<string mnemonic, code scalar, code evaluate, code vjp, int cost = 1, list<Trait> traits = []>
+    : Train_PointwiseOpOf<Train_Dialect, mnemonic, scalar, evaluate, vjp, cost, traits>;
 
 class Train_UnaryOp<string mnemonic, code scalar, code evaluate, code vjp, int cost = 1>
     : Train_PointwiseOp<mnemonic, scalar, evaluate, vjp, cost, [SameOperandsAndResultType]> {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -25,6 +26,11 @@ Compilation::Compilation(const CompileOptions &given)
   context.printOpOnDiagnostic(false);
   context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
                       train::TrainDialect, plan::PlanDialect>();
+  DialectRegistry plugins;
+  plugin::addPluginDialects(plugins);
+  context.appendDialectRegistry(plugins);
+  for (StringRef name : plugins.getDialectNames())
+    context.getOrLoadDialect(name);
   log.debug() << "version " TRAINC_VERSION ": " << llvm::join(options.arguments, " ") << "\n";
 }
 

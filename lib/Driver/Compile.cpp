@@ -4,11 +4,13 @@
 
 #include "lib/Driver/PhaseRunner.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "lib/Driver/PluginFaults.h"
 #include "lib/Driver/PluginStub.h"
 #include "lib/Driver/Replay.h"
 #include "lib/Driver/ReportMemory.h"
 #include "lib/Driver/SavedIR.h"
 #include "lib/Driver/StoredCommandLine.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -103,6 +105,8 @@ static int replayReproducer(const CompileOptions &given) {
     return code;
   options.replay = given.replay;
   options.output = given.output;
+  if (int code = loadPlugins(options.plugins))
+    return code;
   return runToEnd(options, [&](Compilation &c, PhaseRunner &runner) {
     // No inputs besides the reproducer itself.
     if (int code = c.outputs.open(c.context, {}))
@@ -114,6 +118,12 @@ static int replayReproducer(const CompileOptions &given) {
 
 /// --start-from
 static int resumeCompilation(const CompileOptions &given) {
+  for (const std::string &file : given.plugins)
+    if (!plugin::isSharedObject(file)) {
+      Log::error(file, "with --start-from only plug-ins in C++ are named again, to read their ops; "
+                       "descriptions are those of the saved command line");
+      return ExitInput;
+    }
   Log log(given.logLevel, /*warningsAsErrors=*/false);
   std::vector<std::string> arguments;
   CompileOptions options;
@@ -121,6 +131,8 @@ static int resumeCompilation(const CompileOptions &given) {
   if (int code = checkSavedIR(given.model, given.startFrom, log, arguments))
     return code;
   if (int code = takeStoredOptions(arguments, given.model, given, options))
+    return code;
+  if (int code = loadPlugins(options.plugins))
     return code;
   // The model is read again: packages need its weights.
   if (options.model.empty()) {
@@ -140,6 +152,9 @@ static int resumeCompilation(const CompileOptions &given) {
 }
 
 int trainc::compile(const CompileOptions &options) {
+  // Before there is a context, which knows their dialects.
+  if (int code = loadPlugins(options.plugins))
+    return code;
   if (!options.replay.empty())
     return replayReproducer(options);
   if (!options.startFrom.empty())

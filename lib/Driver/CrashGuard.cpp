@@ -3,6 +3,8 @@
 // recursion without end has used up.
 
 #include "lib/Driver/CrashGuard.h"
+#include "trainc/Plugin/Culprit.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include <csignal>
 #include <cstring>
@@ -13,6 +15,16 @@ namespace {
 /// Enough for a handler, which only leaves the function.
 constexpr size_t kStackBytes = 1 << 16;
 constexpr int kOnOwnStack[] = {SIGSEGV, SIGBUS};
+/// Those that LLVM handles.
+constexpr int kSignals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+/// LLVM's handlers, which leave the stack.
+struct sigaction leave[std::size(kSignals)];
+
+/// While the stack still tells whose calls there were.
+void onSignal(int signal) {
+  plugin::noteCulprit();
+  leave[llvm::find(kSignals, signal) - std::begin(kSignals)].sa_handler(signal);
+}
 } // namespace
 
 CrashGuard::CrashGuard() : stack(std::make_unique<char[]>(kStackBytes)) {
@@ -22,11 +34,12 @@ CrashGuard::CrashGuard() : stack(std::make_unique<char[]>(kStackBytes)) {
   alternative.ss_sp = stack.get();
   alternative.ss_size = kStackBytes;
   sigaltstack(&alternative, nullptr);
-  for (int signal : kOnOwnStack) {
-    struct sigaction action{};
-    sigaction(signal, nullptr, &action);
-    // Handlers of LLVM, on our stack.
-    action.sa_flags |= SA_ONSTACK;
+  for (auto [signal, next] : llvm::zip_equal(kSignals, leave)) {
+    sigaction(signal, nullptr, &next);
+    struct sigaction action = next;
+    action.sa_handler = onSignal;
+    if (llvm::is_contained(kOnOwnStack, signal))
+      action.sa_flags |= SA_ONSTACK;
     sigaction(signal, &action, nullptr);
   }
 }

@@ -5,6 +5,7 @@
 #include "lib/Driver/PhaseRunner.h"
 
 #include "format/status.h"
+#include "lib/Driver/PluginFaults.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SavedIR.h"
 #include "llvm/Support/Format.h"
@@ -36,6 +37,9 @@ std::optional<int> PhaseRunner::run(StringRef phase, llvm::function_ref<int()> w
     code = work();
   });
   // In this order: a crash says nothing of its code.
+  if (!signal.empty())
+    if (std::optional<plugin::Culprit> culprit = plugin::takeCulprit())
+      return tellCulprit(*culprit, "in the phase '" + phase.str() + "'", signal);
   if (!signal.empty())
     return reportFault(phase, "crashed (" + signal + ")", build);
   if (code == ExitInternal)

@@ -6,6 +6,7 @@
 #include "format/status.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "lib/Driver/PluginFaults.h"
 #include "trainc/Registry/Registry.h"
 
 using namespace mlir;
@@ -74,6 +75,9 @@ int trainc::replayPhase(Compilation &c, PhaseRunner &runner, ParsedReproducer &r
   }
   int code = ExitSuccess;
   const std::string signal = runner.guarded(phase, [&] { code = replay(c, reproducer); });
+  if (!signal.empty())
+    if (std::optional<plugin::Culprit> culprit = plugin::takeCulprit())
+      return tellCulprit(*culprit, "in the phase '" + phase + "'", signal);
   // Both kinds of fault end the same way, by another text.
   if (!signal.empty() || code == ExitInternal) {
     llvm::errs() << "trainc: error: phase '" << trainrt::shown(phase) << "' "

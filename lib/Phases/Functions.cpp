@@ -3,6 +3,7 @@
 
 #include "lib/Phases/Functions.h"
 #include "dialects/Train/Collectives/Shards.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -145,10 +146,14 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
 }
 
 LogicalResult phases::checkGraphOps(func::FuncOp function, StringRef phase, StringRef leaves) {
-  // Only ops of the dialect, and no kernels yet.
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa_and_nonnull<TrainDialect>(op.getDialect()) || isa<FusionOp>(op))
+  // Only ops of the dialect and of plug-ins, and no kernels yet.
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    Dialect *dialect = op.getDialect();
+    const bool isKnown = isa_and_nonnull<TrainDialect>(dialect) ||
+                         (dialect && plugin::findPluginOfDialect(dialect->getNamespace()));
+    if (!isKnown || isa<FusionOp>(op))
       return refuseOp(&op, phase, leaves);
+  }
   return success();
 }
 

@@ -18,6 +18,10 @@ inline constexpr llvm::StringLiteral kPhases[] = {"import", "legalize", "graph",
 /// The pass `verify-PHASE`.
 std::unique_ptr<mlir::Pass> createVerifyPass(llvm::StringRef phase);
 
+/// Whether ops of plug-ins implement what compiling them takes; fails after an error for each that
+/// does not.
+mlir::LogicalResult checkPluginOps(mlir::ModuleOp module);
+
 } // namespace trainc
 
 #endif // TRAINC_LIB_PHASES_PHASES_H

@@ -35,6 +35,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -247,6 +248,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   }
   addTraining(pm, options, /*packed=*/false);
   pm.addPass(createMergeVariantsPass());
+  plugin::addPluginPasses(pm, "graph");
 }
 
 /// From functions to kernels; what a target lacks or can do decides.
@@ -281,6 +283,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   form.scheduleUpdates = options.scheduleUpdates;
   form.recomputeCost = options.target.recomputeCost;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
+  plugin::addPluginPasses(pm, "schedule");
 }
 
 void trainc::registerPipelines() {

@@ -10,25 +10,24 @@ using namespace llvm::object;
 
 namespace trainc::plugin {
 
-/// The number that the symbol's section holds at its address.
-static std::optional<uint32_t> numberAt(const ELFObjectFile<ELF64LE> &file,
-                                        const ELFSymbolRef &symbol) {
+/// What the symbol's section holds from its address on; "" where that cannot be told.
+static StringRef contentAt(const ELFObjectFile<ELF64LE> &file, const ELFSymbolRef &symbol) {
   Expected<section_iterator> section = symbol.getSection();
   Expected<uint64_t> address = symbol.getAddress();
   if (!section || !address || *section == file.section_end()) {
     consumeError(section.takeError());
     consumeError(address.takeError());
-    return std::nullopt;
+    return "";
   }
   Expected<StringRef> content = (*section)->getContents();
   if (!content) {
     consumeError(content.takeError());
-    return std::nullopt;
+    return "";
   }
   const uint64_t offset = *address - (*section)->getAddress();
-  if (*address < (*section)->getAddress() || offset + 4 < offset || offset + 4 > content->size())
-    return std::nullopt;
-  return support::endian::read32le(content->data() + offset);
+  return *address < (*section)->getAddress()
+             ? ""
+             : content->drop_front(std::min<uint64_t>(offset, content->size()));
 }
 
 std::string readSharedLibrary(StringRef bytes, SharedLibrary &library) {
@@ -60,8 +59,10 @@ std::string readSharedLibrary(StringRef bytes, SharedLibrary &library) {
       continue;
     if (symbol.getELFType() == ELF::STT_FUNC || symbol.getELFType() == ELF::STT_GNU_IFUNC)
       library.functions.insert(*name);
-    else if (*name == "trainrt_plugin_abi")
-      library.abi = numberAt(*file, symbol);
+    else if (*name == "trainrt_plugin_abi" && contentAt(*file, symbol).size() >= 4)
+      library.abi = support::endian::read32le(contentAt(*file, symbol).data());
+    else if (*name == "trainc_plugin_abi")
+      library.compilerAbi = contentAt(*file, symbol).split('\0').first.str();
   }
   return "";
 }

@@ -19,6 +19,8 @@ struct SharedLibrary {
   llvm::StringSet<> functions;
   /// Which version of trainrt/plugin.h it was compiled with.
   std::optional<uint32_t> abi;
+  /// Which compiler a plug-in in C++ was built for, "" where it is none.
+  std::string compilerAbi;
 };
 
 /// Returns what is wrong with the file, "" if nothing is.

@@ -51,11 +51,15 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "trainc/Conversion/Legalize.h"
+#include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 #include "trainc/Pipelines/Pipelines.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 
 using namespace mlir;
+using namespace trainc;
 
-void trainc::registerAllDialects(DialectRegistry &registry) {
+/// Those of the compiler itself.
+static void registerOwnDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
                   plan::PlanDialect, train::TrainDialect>();
   // Of kernels.
@@ -63,7 +67,23 @@ void trainc::registerAllDialects(DialectRegistry &registry) {
                   vector::VectorDialect>();
 }
 
-void trainc::registerAllPasses() {
+void trainc::registerAllDialects(DialectRegistry &registry) {
+  registerOwnDialects(registry);
+  plugin::addPluginDialects(registry);
+}
+
+std::optional<plugin::Fault> trainc::loadPlugin(StringRef path) {
+  plugin::OwnNames own;
+  legalize::registerAll(own.handlers);
+  DialectRegistry dialects;
+  registerOwnDialects(dialects);
+  for (StringRef name : dialects.getDialectNames())
+    own.dialects.push_back(name.str());
+  registerAllPasses();
+  return plugin::loadPlugin(path, own);
+}
+
+static void registerOwnPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
   registerStripDebugInfoPass();
@@ -106,4 +126,9 @@ void trainc::registerAllPasses() {
   registerRaiseAttentionPasses();
   registerRaiseIdiomsPasses();
   registerRecomputePasses();
+}
+
+/// Once: those of plug-ins are told apart from them by being registered later.
+void trainc::registerAllPasses() {
+  [[maybe_unused]] static const bool once = (registerOwnPasses(), true);
 }

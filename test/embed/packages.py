@@ -21,6 +21,7 @@ HOLDS = {
     "libtrainrt-gloo": r"lib/libtrainrt-gloo\.so",
     "trainc-run": r"bin/trainc-run",
     "trainc": r"bin/trainc",
+    "trainc-dev": r"include/trainc/(dialects|trainc)/[\w/]+\.(h|td|h\.inc)|lib/(x86_64-linux-gnu/)?cmake/trainc/traincConfig(Version)?\.cmake",
 }
 NEEDS = {
     "libtrainrt1": ["libc6", "libstdc++6", "zlib1g"],
@@ -28,6 +29,7 @@ NEEDS = {
     "libtrainrt-gloo": ["libtrainrt1 (= ", "libgloo0"],
     "trainc-run": ["libtrainrt1 (= ", "libc6"],
     "trainc": ["lld-22"],
+    "trainc-dev": ["trainc (= ", "libmlir-22-dev", "mlir-22-tools"],
 }
 QUICK = "-D CPACK_DEBIAN_COMPRESSION_TYPE=none -D CPACK_DEBIAN_TRAINC_PACKAGE_SHLIBDEPS=OFF -D CPACK_TRAINC_RUNTIME_ONLY=ON"
 

@@ -5,11 +5,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 import unittest
 
 import numpy as np
 import trainc
-from trainc import compiler
+from trainc import compiler, plugins
 
 FOLDER, SOURCE, CC, MAKE_ONNX = map(pathlib.Path, sys.argv[1:5])
 os.environ["TRAINC_CACHE"] = str(FOLDER / "cache")
@@ -51,6 +52,24 @@ class Plugins(unittest.TestCase):
         self.assertNotEqual(compiler.version(), loaded)
         self.assertNotEqual(compiler.version([FOLDER / "swish.json"]), given)
         self.assertAlmostEqual(float(trainc.compile(FOLDER / "m.onnx")(batch)), 2 * first, places=6)
+
+    def test_in_cpp(self):
+        library = FOLDER / "libmine.so"
+        library.write_bytes(b"\x7fELF")
+        before = compiler.version()
+        self.addCleanup(plugins._operators.pop, "mine::op")
+        self.addCleanup(plugins._loaded.remove, str(library.resolve()))
+        self.assertEqual(trainc.load_plugin(library, operators=["mine::op"]), ["mine::op"])
+        self.assertNotEqual(compiler.version(), before)
+        with self.assertRaisesRegex(trainc.Error, "operators= is for plug-ins in C\\+\\+"):
+            trainc.load_plugin(SOURCE / "examples/plugins/swish.json", operators=["mine::op"])
+        # As torch.library declares it.
+        arguments = [types.SimpleNamespace(name=name, type=kind) for name, kind in (("x", "Tensor"), ("b", "float"), ("axes", "List[int]"))]
+        schema = types.SimpleNamespace(arguments=arguments, returns=["Tensor"])
+        self.assertEqual(plugins._declared("mine::op", schema), (["x"], [("b", float), ("axes", list[int])], ["y0"]))
+        arguments[1].type = "Device"
+        with self.assertRaisesRegex(trainc.Error, "the argument 'b' of mine::op is of type Device, which no attribute of a node is"):
+            plugins._declared("mine::op", schema)
 
     def test_of_one_compilation(self):
         self.assertEqual(compiler.command_line({"plugin": ["a.json", "b.json"]})[:2], ["--plugin=a.json", "--plugin=b.json"])

@@ -7,12 +7,23 @@
 #include "trainc/Support/FileRoles.h"
 #include "trainc/Support/Names.h"
 #include "trainc/Support/RegularFile.h"
+#include "llvm/Support/CommandLine.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  trainc::registerAllDialects(registry);
   // Pipelines by name, as docs have them.
   trainc::registerAllPasses();
+  // Their passes are options, too: before all others are read.
+  for (int i = 1; i < argc; ++i)
+    if (llvm::StringRef file = argv[i]; file.consume_front("--plugin="))
+      if (std::optional<trainc::plugin::Fault> fault = trainc::loadPlugin(file)) {
+        llvm::errs() << "trainc-opt: error: "
+                     << trainc::showNames(fault->where + ": " + fault->what) << "\n";
+        return 1;
+      }
+  trainc::registerAllDialects(registry);
+  llvm::cl::list<std::string> plugins("plugin", llvm::cl::value_desc("FILE"),
+                                      llvm::cl::desc("a plug-in in C++ (docs/plugins.md)"));
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "trainc's optimizer driver\n", registry);
   if (std::string problem = input == "-" ? "" : trainc::checkRegularFile(input); !problem.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Interval arithmetic on size expressions. Unknown stays unknown: nothing here ever guesses.
 
-#include "Bounds.h"
+#include "trainc/Conversion/ONNXToTrain/Bounds.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <limits>

@@ -5,7 +5,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_COMPOSE_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_COMPOSE_H
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 namespace trainc::legalize {
 

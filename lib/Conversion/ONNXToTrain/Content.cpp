@@ -2,7 +2,7 @@
 // Evaluation of small known tensors. Constants follow ONNX (integer division truncates, reals are
 // rounded to their type); symbolic integers are combined only where that is right for all sizes.
 
-#include "Content.h"
+#include "trainc/Conversion/ONNXToTrain/Content.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"

@@ -5,7 +5,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_EXPORTHAZARDS_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_EXPORTHAZARDS_H
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
 
 namespace trainc::legalize {

@@ -3,6 +3,7 @@
 // value's tensor is emitted when an op first needs it, so shape arithmetic leaves nothing behind.
 
 #include "Legalizer.h"
+#include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 
 #include "ExportHazards.h"
 #include "ProblemNotes.h"
@@ -23,8 +24,7 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, Legali
     : graph(graph), result(result), learned(learned), builder(graph) {
   this->options = &options;
   registerAll(table);
-  if (options.plugins)
-    registerPlugins(table, *options.plugins);
+  registerPlugins(table, options.plugins.get());
 }
 
 InFlightDiagnostic Legalizer::error(const Twine &message) {

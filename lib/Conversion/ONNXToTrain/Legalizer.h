@@ -5,7 +5,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -13,9 +13,6 @@
 #include <deque>
 
 namespace trainc::legalize {
-
-/// Fills the table with all handlers.
-void registerAll(HandlerTable &table);
 
 class Legalizer : public Legalization {
 public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Access to a node's inputs, attributes and results, and ONNX's broadcasting.
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 #include "ExportHazards.h"
 
@@ -269,6 +269,8 @@ bool NodeContext::used(int64_t output) {
 LogicalResult NodeContext::set(Value tensor, int64_t output) {
   if (output >= numOutputs())
     return success();
+  if (!tensor || !isa<RankedTensorType>(tensor.getType()) || !train::hasNamedDims(tensor.getType()))
+    return fail("its handler has given a result that is no tensor with constant or named sizes");
   LegalValue &value = state.valueOf(op.getOutputs()[output]);
   value.dims = train::getDims(tensor);
   value.element = train::getElementType(tensor);

@@ -2,6 +2,7 @@
 // The operators that there are handlers for, and their list.
 
 #include "Legalizer.h"
+#include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -15,8 +15,8 @@ FileOptions::FileOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
   add("--checkpoint", options.checkpoint, "FILE",
       "ONNX Runtime's checkpoint with the parameters of a training_model.onnx");
   add("--plugin", options.plugins, "FILE",
-      "operators from outside: the JSON of a plug-in, which names its code (docs/plugins.md); "
-      "several times for several")
+      "operators from outside: the JSON of a plug-in, which names its code, or a plug-in in C++, "
+      "lib*.so (docs/plugins.md); several times for several")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");

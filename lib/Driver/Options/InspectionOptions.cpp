@@ -89,7 +89,7 @@ void InspectionOptions::checkReplayed() const {
 }
 
 void InspectionOptions::checkResumed() const {
-  allowOnly(app, {"model", "--start-from", "--stop-after"},
+  allowOnly(app, {"model", "--start-from", "--stop-after", "--plugin"},
             "--start-from, which takes the command line from the IR");
   // In the order of the phases.
   if (has("--stop-after") &&

@@ -5,8 +5,10 @@
 #include "format/signature.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 #include "trainc/Conversion/ONNXToTrain/Roles/Initialization.h"
 #include "trainc/Package/Identity.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -32,6 +34,8 @@ inputFiles(const ImportedModel &model, const ArtifactFiles &files, const plugin:
   for (const plugin::Plugin &plugin : plugins)
     for (const std::string &file : plugin.files)
       read.emplace_back(file, "a file of a plug-in");
+  for (const plugin::LoadedPlugin &plugin : plugin::getLoadedPlugins())
+    read.emplace_back(plugin.path, "a plug-in");
   return read;
 }
 
@@ -54,11 +58,41 @@ static std::string findFiles(const CompileOptions &options, ArtifactFiles &files
   return {};
 }
 
+/// The descriptions that plug-ins in C++ come with, and those of the command line.
+static std::vector<std::string> findDescriptions(const CompileOptions &options) {
+  std::vector<std::string> files;
+  for (const plugin::LoadedPlugin &plugin : plugin::getLoadedPlugins())
+    for (const std::string &description : plugin.registry.descriptions) {
+      llvm::SmallString<256> path(llvm::sys::path::parent_path(plugin.path));
+      llvm::sys::path::append(path, description);
+      files.push_back(path.str().str());
+    }
+  llvm::copy_if(options.plugins, std::back_inserter(files),
+                [](const std::string &file) { return !plugin::isSharedObject(file); });
+  return files;
+}
+
+static std::optional<plugin::Fault> readDescription(StringRef file, plugin::Plugins &plugins) {
+  if (std::optional<plugin::Fault> fault = plugin::readPlugin(file, plugins))
+    return fault;
+  legalize::HandlerTable own;
+  legalize::registerAll(own);
+  for (const plugin::Operator &op : plugins.back().operators)
+    if (own.entries.contains(op.name))
+      return plugin::Fault{op.where, "the operator '" + op.name +
+                                         "' is the compiler's own, which plug-ins do not replace; "
+                                         "give the nodes another domain or name"};
+    else if (const plugin::LoadedPlugin *other = plugin::findPluginOfOperator(op.name))
+      return plugin::Fault{op.where, "the operator '" + op.name + "' is also one of '" +
+                                         other->path + "'; leave one of the two plug-ins out"};
+  return std::nullopt;
+}
+
 /// What is in them belongs to the package; legalization knows their operators.
 static int readPlugins(Compilation &c) {
   auto plugins = std::make_shared<plugin::Plugins>();
-  for (const std::string &file : c.options.plugins)
-    if (std::optional<plugin::Fault> fault = plugin::readPlugin(file, *plugins)) {
+  for (const std::string &file : findDescriptions(c.options))
+    if (std::optional<plugin::Fault> fault = readDescription(file, *plugins)) {
       Log::error(fault->where, fault->what);
       return ExitInput;
     }

@@ -6,6 +6,7 @@
 #include "lib/Driver/IdleExpressions.h"
 #include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/Phases/Phases.h"
+#include "lib/Phases/Phases.h"
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Conversion/ONNXToTrain/Roles/PadTokens.h"
 #include "trainc/Schedule/Recompute/Config.h"
@@ -105,5 +106,7 @@ int trainc::legalizeModel(Compilation &c) {
   warnOfIdleGroups(options, c.log, decisions);
   reportGroups(decisions, c.log);
   reportParameters(*c.module, options, c.legalized, c.log);
-  return runPlainPasses(c, "legalize");
+  if (int code = runPlainPasses(c, "legalize"))
+    return code;
+  return failed(checkPluginOps(*c.module)) ? ExitInput : ExitSuccess;
 }

@@ -6,6 +6,7 @@
 #include "lib/Driver/Phases/Phases.h"
 #include "lib/Phases/Phases.h"
 #include "mlir/IR/Verifier.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 #include "trainc/Schedule/Memory/OpportunityTable.h"
 
 using namespace mlir;
@@ -22,6 +23,8 @@ void trainc::buildPhase(Compilation &c, StringRef phase, OpPassManager &pm) {
     buildSchedulePipeline(pm, c.options.schedule);
   } else if (phase == "codegen") {
     addOffload(pm, c.options);
+  } else if (phase == "legalize") {
+    plugin::addPluginPasses(pm, phase);
   }
   // What the phase leaves is checked in any case.
   pm.addPass(createVerifyPass(phase));

@@ -4,6 +4,7 @@
 #include "PluginFunctions.h"
 
 #include "Expansion.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -124,12 +125,14 @@ static std::string checkCalls(const plugin::Plugins &plugins, const Nodes &nodes
 }
 
 std::string addPluginFunctions(const plugin::Plugins &plugins, ::onnx::ModelProto &model) {
+  auto *functions = model.mutable_functions();
+  for (int i = functions->size(); i-- > 0;) {
+    const std::string name = functions->Get(i).domain() + "::" + functions->Get(i).name();
+    if (findOperator(plugins, name) || plugin::findPluginOfOperator(name))
+      functions->DeleteSubrange(i, 1);
+  }
   if (plugins.empty())
     return "";
-  auto *functions = model.mutable_functions();
-  for (int i = functions->size(); i-- > 0;)
-    if (findOperator(plugins, functions->Get(i).domain() + "::" + functions->Get(i).name()))
-      functions->DeleteSubrange(i, 1);
   std::string problem = checkCalls(plugins, model.graph().node());
   for (const FunctionProto &function : *functions)
     if (problem.empty())

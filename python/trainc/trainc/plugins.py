@@ -10,25 +10,32 @@ from .errors import Error
 
 #: Paths of the JSON files, in the order in which they were loaded.
 _loaded = []
-#: {operator: (names of inputs, [(name, kind) of attributes], names of outputs)}
+#: {operator: (names of inputs, [(name, kind) of attributes], names of outputs)}; None: as torch.library declares it.
 _operators = {}
 _KINDS = {"int": int, "float": float, "string": str, "ints": list[int], "floats": list[float]}
+_TORCH_KINDS = {"int": int, "float": float, "str": str, "List[int]": list[int], "List[float]": list[float]}
 
 
-def load_plugin(path):
+def load_plugin(path, operators=()):
     """Gives every later compilation of this process the operators of a plug-in (docs/plugins.md).
 
-    path: of its JSON. An operator of `torch.library` of the same name, "domain::name", is exported as it, where its
-    arguments come in the order of the inputs and then the attributes. Returns the names of the operators. What is wrong
-    with the plug-in the compiler says, as a CompileError, when a model is compiled.
+    path: of its JSON, or of a plug-in in C++ (lib*.so). An operator of `torch.library` of the same name, "domain::name", is
+    exported as it, where its arguments come in the order of the inputs and then the attributes. operators: which these are,
+    for a plug-in in C++, as torch.library declares them. Returns the names of the operators. What is wrong with the plug-in
+    the compiler says, as a CompileError, when a model is compiled.
     """
     path = pathlib.Path(path).resolve()
     try:
         text = path.read_bytes()
-        description = json.loads(text)
-        operators = {entry["name"]: _signature(entry) for entry in description["operators"]}
-        for file in _files_of(path, description):
-            file.read_bytes()
+        if _is_library(text):
+            operators = dict.fromkeys(operators)
+        elif operators:
+            raise Error(f"operators= is for plug-ins in C++: '{path}' names its own")
+        else:
+            description = json.loads(text)
+            operators = {entry["name"]: _signature(entry) for entry in description["operators"]}
+            for file in _files_of(path, description):
+                file.read_bytes()
     except OSError as error:
         raise Error(f"the plug-in '{path}' cannot be read: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -37,6 +44,11 @@ def load_plugin(path):
         _loaded.append(str(path))
     _operators.update(operators)
     return sorted(operators)
+
+
+def _is_library(text):
+    """A plug-in in C++."""
+    return text[:4] == b"\x7fELF"
 
 
 def _signature(entry):
@@ -62,7 +74,7 @@ def _digest(path):
     try:
         text = path.read_bytes()
         digest = hashlib.sha256(text)
-        for file in _files_of(path, json.loads(text)):
+        for file in [] if _is_library(text) else _files_of(path, json.loads(text)):
             digest.update(file.read_bytes())
     except (OSError, ValueError, TypeError, AttributeError):
         return "unreadable"
@@ -75,14 +87,28 @@ def identity(others=None):
     return " ".join(f"{os.path.basename(path)} {_digest(pathlib.Path(path))}" for path in paths)
 
 
-def _translation(name):
-    """What the exporter calls in place of an operator: it writes one node."""
+def _declared(name, schema):
+    """The signature of an operator of torch.library."""
+    inputs, attributes = [], []
+    for argument in schema.arguments:
+        kind = str(argument.type)
+        if kind == "Tensor":
+            inputs.append(argument.name)
+        elif kind in _TORCH_KINDS:
+            attributes.append((argument.name, _TORCH_KINDS[kind]))
+        else:
+            raise Error(f"the argument '{argument.name}' of {name} is of type {kind}, which no attribute of a node is; there are {', '.join(_TORCH_KINDS)}")
+    return inputs, attributes, [f"y{i}" for i in range(len(schema.returns))]
+
+
+def _translation(name, declared):
+    """What the exporter calls in place of an operator: it writes one node. declared: its schema in torch."""
     import inspect
 
     import onnx
     import onnxscript
 
-    inputs, attributes, outputs = _operators[name]
+    inputs, attributes, outputs = _operators[name] or _declared(name, declared)
     domain, _, operator = name.partition("::")
     schema, parameter = onnx.defs.OpSchema, inspect.Parameter
     every = [f"tensor({kind})" for kind in (
@@ -123,5 +149,5 @@ def export_options():
         domain, _, operator = name.partition("::")
         packet = getattr(getattr(torch.ops, domain), operator, None)
         for overload in packet.overloads() if packet is not None else ():
-            table[getattr(packet, overload)] = _translation(name)
+            table[getattr(packet, overload)] = _translation(name, getattr(packet, overload)._schema)
     return {"custom_translation_table": table} if table else {}

@@ -3,7 +3,7 @@
 // result is a weighted sum of the pixels around a position, whose rows of channels are gathered.
 // So the image's gradient is a sum of rows, and the positions' comes through the weights.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

@@ -3,8 +3,8 @@
 // sums of one, two or four elements. Their positions are tables where sizes are known while
 // compiling, and else computed by the run.
 
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Images/Interpolation.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_IMAGES_WINDOWS_H
 
 #include "dialects/Train/Convolution/Windows.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 namespace trainc::legalize {
 

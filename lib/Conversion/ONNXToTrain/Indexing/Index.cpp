@@ -2,7 +2,7 @@
 // Gathers: with constant indices they are slices or evaluated, else data-dependent reads. One-hot,
 // running sums, and values of keys.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 

@@ -5,7 +5,7 @@
 // was written (ONNX forbids to write an element twice). Other reductions and integers, which are
 // rare, compare every index with every position.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 

@@ -4,7 +4,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_SELECTION_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_SELECTION_H
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace trainc::legalize {

@@ -3,7 +3,7 @@
 // zeros, as in PyTorch, from which such nodes are exported. And the rotation of queries and keys by
 // their positions.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include <cmath>

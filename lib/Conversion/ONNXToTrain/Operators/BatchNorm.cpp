@@ -2,7 +2,7 @@
 // Batch normalisation. While training it divides by the statistics of the batch and moves the
 // running ones towards them, which are state of the step; in evaluation it divides by these.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

@@ -4,7 +4,7 @@
 // depends on data is refused.
 
 #include "dialects/Train/Loops/Loops.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 // (lib/Import/ONNX/FunctionGradients.cpp).
 
 #include "dialects/Train/CustomGradient/CustomGradient.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 

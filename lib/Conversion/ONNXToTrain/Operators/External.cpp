@@ -3,8 +3,8 @@
 // op. Its gradient is that of the function that the importer has made of the operator.
 
 #include "dialects/Train/External/External.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
-#include "trainc/Plugin/Plugin.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
+#include "trainc/Plugin/LoadedPlugins.h"
 
 using namespace mlir;
 
@@ -128,6 +128,10 @@ private:
     Dims dims;
     if (failed(shapeOf(output, dims)) || !c.needSizes(dims))
       return failure();
+    // As a function is told it.
+    if (dims.size() > 255)
+      return c.fail("its output '" + output.name + "' has " + Twine(dims.size()) +
+                    " axes, and functions of plug-ins take 255 at most (" + op.where + ")");
     Type element = output.like.empty() ? elementTypeOf(output.types.front(), c.context())
                                        : elementOf(output.like);
     results.push_back(train::getTensorType(dims, element));
@@ -300,13 +304,22 @@ private:
 } // namespace
 
 static LogicalResult external(NodeContext &c) {
-  const plugin::Operator *op = plugin::findOperator(*c.state.options->plugins, c.op.getOpType());
+  StringRef name = c.op.getOpType();
+  // Nodes that handlers of plug-ins in C++ make have the domain there.
+  if (name.consume_front(plugin::kDomain))
+    name.consume_front("::");
+  const plugin::Operator *op = plugin::findOperator(*c.state.options->plugins, name);
   assert(op && "there is a handler for each operator of the plug-ins");
   return External(c, *op).run();
 }
 
-void registerPlugins(HandlerTable &table, const plugin::Plugins &plugins) {
-  for (const plugin::Plugin &plugin : plugins)
+void registerPlugins(HandlerTable &table, const plugin::Plugins *described) {
+  for (const plugin::LoadedPlugin &plugin : plugin::getLoadedPlugins())
+    for (const auto &entry : plugin.registry.handlers.entries)
+      table.entries[entry.getKey()] = entry.getValue();
+  if (!described)
+    return;
+  for (const plugin::Plugin &plugin : *described)
     for (const plugin::Operator &op : plugin.operators) {
       const std::string name = (plugin::kDomain + "::" + op.name).str();
       table.add(name, external, 0, 1);

@@ -3,7 +3,7 @@
 // of the last two axes becomes a flag, so that every matmul is one plain library call.
 
 #include "lib/Conversion/ONNXToTrain/ExportHazards.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

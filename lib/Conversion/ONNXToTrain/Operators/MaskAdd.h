@@ -5,7 +5,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_MASKADD_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_MASKADD_H
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 namespace trainc::legalize {
 

@@ -4,7 +4,7 @@
 // ops.
 
 #include "MaskAdd.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
 
 #include "llvm/ADT/StringSwitch.h"

@@ -2,7 +2,7 @@
 // Softmax and normalisations, which stay whole: later passes know their structure.
 
 #include "MaskAdd.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

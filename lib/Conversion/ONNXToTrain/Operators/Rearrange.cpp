@@ -2,7 +2,7 @@
 // Fixed patterns of positions: triangles, diagonals, blocks of pixels as channels, reversed
 // sequences, and windows summed back into an image.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

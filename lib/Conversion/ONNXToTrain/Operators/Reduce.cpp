@@ -2,7 +2,7 @@
 // Reductions: ReduceSum and its relatives. Axes are an attribute or an input, by operator and
 // opset.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;

@@ -2,7 +2,7 @@
 // Split, and sequences with constant positions, which exporters write for torch.split and chunk. A
 // sequence is a list of values while compiling; none is left in the result.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 // friends. On known small tensors they are evaluated; on data they become access ops.
 
 #include "lib/Conversion/ONNXToTrain/ExportHazards.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include "llvm/Support/MathExtras.h"

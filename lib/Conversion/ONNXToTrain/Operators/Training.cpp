@@ -3,7 +3,7 @@
 // Adam and Momentum, whose formulas are those of ONNX's specification.
 
 #include "lib/AutoDiff/AutoDiff.h"
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Elementwise functions of one tensor: arithmetic, transcendental functions, activations, tests.
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;

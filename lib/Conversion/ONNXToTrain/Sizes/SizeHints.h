@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SIZES_SIZEHINTS_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SIZES_SIZEHINTS_H
 
-#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 namespace trainc::legalize {
 

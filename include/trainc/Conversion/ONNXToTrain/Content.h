@@ -2,12 +2,12 @@
 // Small tensors whose elements are known while compiling: numbers, or for integers size
 // expressions. Shape arithmetic lives here and never becomes an op.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_CONTENT_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_CONTENT_H
+#ifndef TRAINC_CONVERSION_ONNXTOTRAIN_CONTENT_H
+#define TRAINC_CONVERSION_ONNXTOTRAIN_CONTENT_H
 
-#include "Bounds.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "trainc/Conversion/ONNXToTrain/Bounds.h"
 
 namespace trainc::legalize {
 
@@ -69,4 +69,4 @@ double roundTo(mlir::Type element, double value);
 
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_CONTENT_H
+#endif // TRAINC_CONVERSION_ONNXTOTRAIN_CONTENT_H

@@ -2,14 +2,17 @@
 // What a handler of an ONNX operator works with: its node's inputs as far as they are known, its
 // attributes, and places for its results.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H
+#ifndef TRAINC_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H
+#define TRAINC_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H
 
-#include "Content.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "trainc/Conversion/Legalize.h"
+#include "trainc/Conversion/ONNXToTrain/Content.h"
 #include "llvm/ADT/StringMap.h"
+
+namespace trainc {
+struct LegalizeOptions;
+}
 
 namespace trainc::legalize {
 
@@ -216,38 +219,6 @@ struct HandlerTable {
   }
 };
 
-void registerMath(HandlerTable &table);
-void registerUnary(HandlerTable &table);
-void registerShape(HandlerTable &table);
-void registerPad(HandlerTable &table);
-void registerRearrange(HandlerTable &table);
-void registerScatter(HandlerTable &table);
-void registerOrder(HandlerTable &table);
-void registerSignal(HandlerTable &table);
-void registerControlFlow(HandlerTable &table);
-void registerCustomGradient(HandlerTable &table);
-void registerIndex(HandlerTable &table);
-void registerSelection(HandlerTable &table);
-void registerSequence(HandlerTable &table);
-void registerLinear(HandlerTable &table);
-void registerNorm(HandlerTable &table);
-void registerAttention(HandlerTable &table);
-void registerReduce(HandlerTable &table);
-void registerLoss(HandlerTable &table);
-void registerRandom(HandlerTable &table);
-void registerBatchNorm(HandlerTable &table);
-void registerConv(HandlerTable &table);
-void registerPool(HandlerTable &table);
-void registerResize(HandlerTable &table);
-void registerGridSample(HandlerTable &table);
-void registerRecurrent(HandlerTable &table);
-void registerRecurrentGrad(HandlerTable &table);
-void registerQuantization(HandlerTable &table);
-void registerMicrosoft(HandlerTable &table);
-void registerGradients(HandlerTable &table);
-void registerTraining(HandlerTable &table);
-void registerPlugins(HandlerTable &table, const plugin::Plugins &plugins);
-
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H
+#endif // TRAINC_CONVERSION_ONNXTOTRAIN_NODECONTEXT_H

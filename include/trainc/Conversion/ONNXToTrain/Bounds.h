@@ -2,8 +2,8 @@
 // What is known about the size symbols, and the comparisons of size expressions that follow from
 // it.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_BOUNDS_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_BOUNDS_H
+#ifndef TRAINC_CONVERSION_ONNXTOTRAIN_BOUNDS_H
+#define TRAINC_CONVERSION_ONNXTOTRAIN_BOUNDS_H
 
 #include "dialects/Train/TrainDialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -44,4 +44,4 @@ public:
 
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_BOUNDS_H
+#endif // TRAINC_CONVERSION_ONNXTOTRAIN_BOUNDS_H
