@@ -3,6 +3,7 @@
 // behind the name of the operator that it is in.
 
 #include "Declarations.h"
+#include "PtxKernels.h"
 #include "SharedLibrary.h"
 #include "trainc/Plugin/Plugin.h"
 #include "trainc/Support/Nearest.h"
@@ -105,7 +106,8 @@ private:
     text = buffer->getBuffer();
     plugin.name = llvm::sys::path::stem(path).str();
     plugin.files = {path.str()};
-    if (!llvm::all_of(plugin.name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; }))
+    if (plugin.name.empty() ||
+        !llvm::all_of(plugin.name, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; }))
       return fail("its name '" + plugin.name +
                   "' is that of the plug-in: letters, digits, _ and -");
     if (llvm::any_of(others, [&](const Plugin &other) { return other.name == plugin.name; }))
@@ -184,9 +186,9 @@ private:
     op.plugin = plugin.name;
     std::optional<StringRef> name = object->getString("name");
     auto [domain, type] = name.value_or("").split("::");
-    if (domain.empty() || !isName(type))
+    if (domain.empty() || domain == "ai.onnx" || domain.starts_with("trainc.") || !isName(type))
       return fail("an operator has a 'name', \"DOMAIN::NAME\"; operators of ONNX's own domain "
-                  "are none of a plug-in",
+                  "are none of a plug-in, nor those of domains that begin with trainc.",
                   name ? quoted(*name) : quoted("operators"));
     const size_t at = text.find(quoted("name"), scope);
     scope = at == StringRef::npos ? scope : at;
@@ -276,6 +278,12 @@ private:
       if (op.tensor(attribute->name) ||
           llvm::any_of(op.attributes, [&](auto &one) { return one.name == attribute->name; }))
         return fail("'" + attribute->name + "' is declared twice", quoted(declaration));
+      for (const Tensor &input : op.inputs)
+        for (const Expression &size : input.shape)
+          if (size.kind == Expression::Kind::Name && size.name == attribute->name)
+            return fail("'" + attribute->name + "' is an axis of '" + input.name +
+                            "' and an attribute; rename the axis",
+                        quoted(declaration));
       op.attributes.push_back(std::move(*attribute));
     }
     return true;
@@ -513,6 +521,11 @@ private:
                 {}};
       if (llvm::any_of(plugin.code, [&](const Code &other) { return other.name == code.name; }))
         return fail("'" + file + "': the plug-in has such a file already", quoted(file));
+      if (architecture.empty())
+        for (const Operator &op : plugin.operators)
+          for (const auto &[target, one] : op.implementations)
+            if (one.launch && !checkKernel(op, one, buffer->getBuffer(), file))
+              return false;
       code.bytes.assign(buffer->getBufferStart(), buffer->getBufferEnd());
       plugin.code.push_back(std::move(code));
       plugin.files.push_back(full);
@@ -522,6 +535,33 @@ private:
         if (files.empty() && one.launch)
           return fail("'" + op.name + "' has a kernel, but the plug-in no files of 'cuda'",
                       quoted(op.name));
+    return true;
+  }
+
+  /// Whether a launch gives a kernel what its PTX says that it takes.
+  bool checkKernel(const Operator &op, const Implementation &launched, StringRef ptx,
+                   StringRef file) {
+    std::optional<std::vector<uint64_t>> parameters = readPtxParameters(ptx, launched.symbol);
+    scope = std::min(text.find(quoted(op.name)), text.size());
+    const std::string kernel = "the kernel '" + launched.symbol + "' of '" + file.str() + "'";
+    if (!parameters)
+      return fail("'" + file.str() + "' has no kernel '" + launched.symbol +
+                      "'; of C++ it is extern \"C\"",
+                  quoted("kernel"));
+    const std::vector<Argument> &arguments = launched.launch->arguments;
+    if (parameters->size() != arguments.size())
+      return fail(kernel + " takes " + std::to_string(parameters->size()) +
+                      " parameters, and 'arguments' are " + std::to_string(arguments.size()),
+                  quoted("kernel"));
+    for (auto [i, bytes] : llvm::enumerate(*parameters))
+      if (const uint64_t given = arguments[i].kind == Argument::Kind::Float32 ? 4 : 8;
+          bytes && bytes != given)
+        return fail("parameter " + std::to_string(i) + " of " + kernel + " has " +
+                        std::to_string(bytes) + " bytes, and its argument " +
+                        std::to_string(given) +
+                        ": a tensor is an address, a size a long long, an attribute a float, and "
+                        "f64(NAME) a double",
+                    quoted("kernel"));
     return true;
   }
 

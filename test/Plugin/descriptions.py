@@ -53,6 +53,13 @@ CASES = [
     (GOOD, '{"plugin": 1, "operators": []}', 1, "'operators' is a list of operators, one at least"),
     (GOOD, '{"plugin": 1, "operators": [1]}', 1, "each of 'operators' is an object"),
     ('"my::Op"', '"Op"', 7, "an operator has a 'name', \"DOMAIN::NAME\"; operators of ONNX's own domain are none of a plug-in"),
+    ('"my::Op"', '"ai.onnx::Op"', 7, "operators of ONNX's own domain are none of a plug-in, nor those of domains that begin with trainc."),
+    ('"my::Op"', '"com.microsoft::Gelu"', 7, "the operator 'com.microsoft::Gelu' is the compiler's own, which plug-ins do not replace"),
+    ("k: int = 2", "n: int = 2", 10, "'n' is an axis of 'x' and an attribute; rename the axis"),
+    ('"good.ptx"', '"no.ptx"', 12, "'no.ptx' has no kernel 'op'; of C++ it is extern \"C\""),
+    ('"good.ptx"', '"few.ptx"', 12, "the kernel 'op' of 'few.ptx' takes 3 parameters, and 'arguments' are 4"),
+    ('"good.ptx"', '"int.ptx"', 12, "parameter 2 of the kernel 'op' of 'int.ptx' has 4 bytes, and its argument 8: a tensor is an address, a size a long long"),
+    ('"good.ptx"', '"struct.ptx"', 12, "parameter 3 of the kernel 'op' of 'struct.ptx' has 12 bytes, and its argument 8"),
     ("my::OpGrad", "my::Op", 18, "the operator 'my::Op' is described twice, also at bad.json:7"),
     ('["w"]', '"w"', 14, "'no_gradient' is a list of strings"),
     ('["w"]', '["z"]', 14, "'no_gradient' names 'z', which is no input"),
@@ -105,6 +112,12 @@ CASES = [
     ('"good.so"', '"damaged.so"', "damaged.so", "its symbols are damaged"),
     ('"good.so"', '["good.so", "good.so"]', "good.so", "the plug-in has a library for "),
 ]  # fmt: skip
+PTX = """.visible .entry op2() { ret; }
+.visible .entry op(
+  .param .u64 .ptr .align 1 op_param_0, .param .u64 op_param_1,
+  .param .s64 op_param_2, .param .f64 op_param_3
+) { ret; }
+"""
 CODE = """#include <trainrt/plugin.h>
 TRAINRT_PLUGIN
 TRAINRT_PLUGIN_EXPORT int op(const trainrt_external_call *call) { return 0; }
@@ -140,8 +153,12 @@ def main():
     (symbols,) = (section[4] for section in sections if section[1] == 11)
     struct.pack_into("<I", damaged, symbols + 24, 0x7FFFFFFF)
     (FOLDER / "damaged.so").write_bytes(damaged)
-    for name in ("good.ptx", "good.sm_90.cubin"):
-        (FOLDER / name).write_text("")
+    (FOLDER / "good.sm_90.cubin").write_text("")
+    (FOLDER / "good.ptx").write_text(PTX)
+    (FOLDER / "int.ptx").write_text(PTX.replace(".param .s64", ".param .u32"))
+    (FOLDER / "few.ptx").write_text(PTX.replace(", .param .f64 op_param_3", ""))
+    (FOLDER / "struct.ptx").write_text(PTX.replace(".param .f64 op_param_3", ".param .align 4 .b8 op_param_3[12]"))
+    (FOLDER / "no.ptx").write_text(PTX.replace("op(", "op2("))
     (FOLDER / "good.json").write_text(GOOD)
     # Nothing is wrong with the plug-in: the model is what is missing.
     assert told("good.json") == "none.onnx: error: no such file\n", told("good.json")
@@ -155,9 +172,11 @@ def main():
             failed += 1
             print(f"{new!r}: expected {wanted}{what}\n     got {said}")
     (FOLDER / "a folder.json").write_text(GOOD)
+    (FOLDER / ".json").write_text(GOOD)
     for plugins, what in (
         (["good.json", "good.json"], "there is a plug-in 'good' already; rename one of the two files"),
         (["good.json", "bad.json"], "the operator 'my::Op' is described twice, also at good.json:7"),
+        ([".json"], "its name '' is that of the plug-in"),
         (["a folder.json"], "its name 'a folder' is that of the plug-in: letters, digits, _ and -"),
         (["none.json"], "none.json: error: No such file or directory"),
     ):

@@ -51,6 +51,7 @@ CASES = [
     ((), (', "grad_v: f32[n]"', ""), "its gradient 'my::OpGrad' has no output 'grad_v'; add it, or name 'v' in"),
     ((), ('"my::OpGrad", "inputs"', '"my::Other", "inputs"'), "the model has no function 'my::OpGrad', which the metadata of 'Op' name as its gradient"),
     ((), (', "gradient": "my::OpGrad"', ""), "'op/Op'"),
+    ((), ('"y: f32[..., n / k]"', f'"y: f32[{", ".join(["..."] + ["1"] * 255)}]"'), FIRST + "its output 'y' has 256 axes, and functions of plug-ins take 255 at most (p.json:"),
     ((), ('"cpu": "f"', '"cuda": "f"'), FIRST + "its plug-in has no 'cpu' that computes it there; add that (p.json:"),
 ]  # fmt: skip
 CODE = """#include <trainrt/plugin.h>

@@ -81,6 +81,13 @@ node Mul(low, low) -> l2
 node ReduceSum(l2) -> l keepdims=0
 node Mul(high, l) -> y
 """
+RECURSION = r"""
+#include <stdlib.h>
+static int deeper(const void *call) {
+  const void *volatile here[1000] = {call};
+  return here[0] ? deeper((const void *)here[0]) + (here[1] == call) : 0;
+}
+"""
 FAULTS = r"""
 #include <stdio.h>
 #include <trainrt/plugin.h>
@@ -156,6 +163,13 @@ def main():
         done = run.train(run.compile(HEAD + SWISH + MEAN, "swish.json"), data)
         said = "function 'swish' of the plug-in 'swish' (node '/act/swish') has returned the error 42: row 3 is empty"
         assert done.returncode == 1 and said in done.stderr, done
+        for code, said in (
+            ("return deeper(call)", "has crashed"),
+            ("exit(deeper(0))", "has ended the process; it is to return an error"),
+        ):
+            run.build(RECURSION + FAULTS.replace("return 42", code), "swish")
+            done = run.train(run.compile(HEAD + SWISH + MEAN, "swish.json"), data)
+            assert done.returncode and f"error: function 'swish' of the plug-in 'swish' (node '/act/swish') {said}" in done.stderr, done
         run.build(FAULTS.replace("return 42", "call->message[0] = 0; return 0"), "swish")
         done = run.train(run.compile(HEAD + SWISH + MEAN, "swish.json"), data)
         said = "error: function 'swish_grad' of the plug-in 'swish' (node '/act/gradient/swish_grad') has crashed"

@@ -10,6 +10,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -288,6 +290,16 @@ extern "C" void onCrash(int signal) {
   ::raise(signal); // also where it came from another process, and would not come again
 }
 
+/// A plug-in's function that ends the process would end the training as if all were well.
+void onExit() {
+  if (const char *running = trainrt_running_plugin()) {
+    std::fflush(nullptr);
+    std::fprintf(stderr, "trainc-run: error: %s has ended the process; it is to return an error\n",
+                 running);
+    ::_exit(exitInput);
+  }
+}
+
 /// A read of a mapped file that has no such bytes any more.
 /// Ends the process without destructors: they could touch the same memory again. `write` and
 /// `_exit` are what a handler may call.
@@ -308,12 +320,16 @@ extern "C" void onBusError(int signal, siginfo_t *info, void *) {
 void catchSignals() {
   struct sigaction bus{};
   bus.sa_sigaction = onBusError;
-  bus.sa_flags = SA_SIGINFO;
+  bus.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigaction(SIGBUS, &bus, nullptr);
   // A sanitizer has handlers of its own.
+  struct sigaction crash{}, before{};
+  crash.sa_handler = onCrash;
+  crash.sa_flags = SA_ONSTACK; // a full stack is a crash, too
   for (int signal : {SIGSEGV, SIGFPE, SIGILL, SIGABRT})
-    if (const auto before = std::signal(signal, onCrash); before != SIG_DFL)
-      std::signal(signal, before);
+    if (sigaction(signal, &crash, &before); before.sa_handler != SIG_DFL)
+      sigaction(signal, &before, nullptr);
+  std::atexit(onExit);
   // What is ignored stays so: nohup, and a shell's background jobs.
   for (int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, onSignal) == SIG_IGN)
