@@ -52,10 +52,13 @@ class Runs:
     def compile(self, model, *flags):
         """(the package, what trainc says)"""
         package = self.path(".tpk")
-        command = [self.trainc, MODELS / f"{model}.onnx", "-o", package, "--dropout", "off", *flags]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        expect(done.returncode == 0, *command, done.stderr)
-        return package, done.stderr
+        return package, self.call(MODELS / f"{model}.onnx", "-o", package, "--dropout", "off", *flags)
+
+    def call(self, *flags):
+        """What trainc says."""
+        done = subprocess.run([self.trainc, *flags], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0, self.trainc, *flags, done.stderr)
+        return done.stderr
 
     def run(self, model, package, *flags):
         """(the objects that trainc-run logs, what it says)"""
@@ -124,7 +127,7 @@ def check_notes(runs, model, package):
         expect(f"bf16 on {level}: matmuls {what}" in said, level, said)
 
 
-def measure():
+def measure(names):
     """Errors of PyTorch's autocast on this CPU."""
     import torch
 
@@ -135,7 +138,7 @@ def measure():
 
     sizes = zoo.Sizes()
     specs = {**zoo.zoo(sizes), **families.families(sizes)}
-    for name in AUTOCAST:
+    for name in names:
         torch.manual_seed(sizes.seed)
         model = specs[name].build()
         make_references.perturb(model, sizes.seed)
@@ -156,7 +159,7 @@ def main():
     parser.add_argument("programs", nargs="*", metavar="TRAINC TRAINC_RUN")
     arguments = parser.parse_args()
     if arguments.measure:
-        measure()
+        measure(AUTOCAST)
         return
     with tempfile.TemporaryDirectory(prefix="trainc-bf16-") as scratch:
         runs = Runs(*arguments.programs, pathlib.Path(scratch))
