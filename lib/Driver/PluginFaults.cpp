@@ -11,6 +11,7 @@
 
 using namespace trainc;
 
+/// Descriptions in JSON are the importer's, which reads them with the model.
 int trainc::loadPlugins(const std::vector<std::string> &files) {
   for (const std::string &file : files) {
     if (!plugin::isSharedObject(file))

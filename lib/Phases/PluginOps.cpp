@@ -44,6 +44,7 @@ static StringRef lackedInterface(Operation *op) {
   llvm_unreachable("all roles are handled");
 }
 
+/// Passes move, drop and repeat what is pure, as all ops of training graphs are.
 static LogicalResult checkOp(Operation *op, const plugin::LoadedPlugin &plugin) {
   auto refuse = [&] {
     return op->emitError("the op '")
@@ -56,6 +57,7 @@ static LogicalResult checkOp(Operation *op, const plugin::LoadedPlugin &plugin) 
   return success();
 }
 
+/// Where the op comes from decides, not its name: handlers and passes of plug-ins may make any.
 LogicalResult trainc::checkPluginOps(ModuleOp module) {
   if (plugin::getLoadedPlugins().empty())
     return success();

@@ -4,6 +4,7 @@
 
 #include "trainc/Plugin/Culprit.h"
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,7 @@ const Code *loading = nullptr, *found = nullptr;
 uint64_t foundOffset = 0;
 char thrown[256] = "";
 
+/// Ends at the innermost frame that is a plug-in's: of two, the one that was running.
 _Unwind_Reason_Code lookAtFrame(_Unwind_Context *context, void *count) {
   int isExact = 0;
   const uintptr_t address = _Unwind_GetIPInfo(context, &isExact) - (isExact ? 0 : 1);
@@ -44,6 +46,7 @@ _Unwind_Reason_Code lookAtFrame(_Unwind_Context *context, void *count) {
   return ++*static_cast<int *>(count) < kMostFrames ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
+/// Keeps what the exception says; the handler of the signal that follows tells it.
 [[noreturn]] void onTerminate() {
   try {
     if (std::exception_ptr exception = std::current_exception())
@@ -71,6 +74,7 @@ void onExit() {
 } // namespace
 
 LoadingPlugin::LoadingPlugin(const std::string &path) {
+  // Without a plug-in the process ends as ever.
   if (watched.empty()) {
     std::set_terminate(onTerminate);
     std::atexit(onExit);
@@ -81,7 +85,9 @@ LoadingPlugin::LoadingPlugin(const std::string &path) {
 
 LoadingPlugin::~LoadingPlugin() { loading = nullptr; }
 
+/// Its code is the one segment that may be executed and has the symbol in it.
 void LoadingPlugin::watch(const void *symbol) {
+  assert(!watched.empty() && loading == &watched.back() && "one at a time is loaded");
   auto look = [](dl_phdr_info *info, size_t, void *wanted) {
     const auto address = reinterpret_cast<uintptr_t>(wanted);
     for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -101,6 +107,8 @@ void LoadingPlugin::watch(const void *symbol) {
   dl_iterate_phdr(look, const_cast<void *>(symbol));
 }
 
+/// The first call counts: what comes behind it may have been its doing. While one is loaded, and no
+/// frame says more (constructors of its globals), it is that one.
 void noteCulprit() {
   if (watched.empty() || found)
     return;

@@ -23,6 +23,7 @@ const char trainc_plugin_host[] = TRAINC_PLUGIN_ABI;
 
 namespace trainc::plugin {
 
+/// Others keep pointers to entries, so none moves when one more is loaded.
 static std::deque<LoadedPlugin> &plugins() {
   static std::deque<LoadedPlugin> list;
   return list;
@@ -30,6 +31,7 @@ static std::deque<LoadedPlugin> &plugins() {
 
 const std::deque<LoadedPlugin> &getLoadedPlugins() { return plugins(); }
 
+/// The only one: `checkDialects` refuses a second.
 const LoadedPlugin *findPluginOfDialect(StringRef dialect) {
   for (const LoadedPlugin &plugin : plugins())
     if (llvm::is_contained(plugin.dialects, dialect))
@@ -37,6 +39,7 @@ const LoadedPlugin *findPluginOfDialect(StringRef dialect) {
   return nullptr;
 }
 
+/// By `DOMAIN::NAME`, as handlers are registered.
 const LoadedPlugin *findPluginOfOperator(StringRef name) {
   for (const LoadedPlugin &plugin : plugins())
     if (plugin.registry.handlers.entries.contains(name))
@@ -49,6 +52,7 @@ void addPluginDialects(mlir::DialectRegistry &registry) {
     plugin.registry.dialects.appendTo(registry);
 }
 
+/// In the order in which plug-ins were named, and each one's in that of its calls.
 void addPluginPasses(mlir::OpPassManager &pm, StringRef phase) {
   for (const LoadedPlugin &plugin : plugins())
     for (const PluginRegistry::PhasePass &pass : plugin.registry.passes)
@@ -56,6 +60,7 @@ void addPluginPasses(mlir::OpPassManager &pm, StringRef phase) {
         pm.addPass(pass.make());
 }
 
+/// By its first bytes: the name says nothing.
 bool isSharedObject(StringRef path) {
   auto file = llvm::MemoryBuffer::getFileSlice(path, /*MapSize=*/4, /*Offset=*/0);
   return file && (*file)->getBuffer() == "\x7f"
@@ -64,9 +69,11 @@ bool isSharedObject(StringRef path) {
 
 namespace {
 
+/// Behind code generation there are no ops of a dialect that could be somebody's.
 constexpr StringRef kPhases[] = {"legalize", "graph", "schedule"};
 
-/// Each step returns what is wrong, "" if nothing.
+/// Each step returns what is wrong, "" if nothing. They are in an order in which each may take for
+/// granted what the ones before it have found.
 class Loader {
 public:
   Loader(StringRef path, const OwnNames &own, LoadedPlugin &plugin)
@@ -103,6 +110,7 @@ private:
     return "";
   }
 
+  /// Types of MLIR are told apart by addresses, so both have to have the same copy of it.
   std::string checkHost() {
     if (dlsym(RTLD_DEFAULT, "trainc_plugin_host"))
       return "";
@@ -110,6 +118,7 @@ private:
            "the one of Debian's package or of a build loads them (for Python: TRAINC=FILE)";
   }
 
+  /// From here on its code runs; all symbols at once, so that one that is missing is told now.
   std::string open() {
     void *library = dlopen(plugin.path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library)
@@ -117,11 +126,13 @@ private:
     void *symbol = dlsym(library, "trainc_plugin_register");
     if (!symbol)
       return "it has no function trainc_plugin_register, which TRAINC_PLUGIN makes";
+    // Before the first call: what that one throws is told as the plug-in's.
     loading.watch(symbol);
     reinterpret_cast<void (*)(PluginRegistry &)>(symbol)(plugin.registry);
     return "";
   }
 
+  /// Each operator has one handler, whoever was loaded first.
   std::string checkOperators() {
     for (const auto &entry : plugin.registry.handlers.entries) {
       const StringRef name = entry.getKey();
@@ -161,6 +172,8 @@ private:
     return "";
   }
 
+  /// A pass may stand in several phases, under one name: that is how pipelines and reproducers
+  /// write it down.
   std::string checkPasses() {
     llvm::StringSet<> registered; // in an earlier phase
     for (const PluginRegistry::PhasePass &pass : plugin.registry.passes) {
@@ -193,6 +206,7 @@ std::optional<Fault> loadPlugin(StringRef path, const OwnNames &own) {
   llvm::SmallString<256> real;
   if (std::error_code error = llvm::sys::fs::real_path(path, real))
     return Fault{path.str(), error.message()};
+  // Named twice, also by a link, it is loaded once.
   for (const LoadedPlugin &other : plugins())
     if (other.path == real.str())
       return std::nullopt;
@@ -203,6 +217,7 @@ std::optional<Fault> loadPlugin(StringRef path, const OwnNames &own) {
   plugin.path = real.str().str();
   if (std::string problem = Loader(path, own, plugin).run(); !problem.empty())
     return Fault{path.str(), problem};
+  // One that is refused leaves nothing behind but its code.
   plugins().push_back(std::move(plugin));
   return std::nullopt;
 }

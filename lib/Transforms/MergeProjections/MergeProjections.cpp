@@ -229,6 +229,7 @@ private:
       else
         decline(projection.op, why);
     }
+    // Those that remain are merged, whatever stood between them.
     if (members.size() < 2)
       return;
     if (!takeParts(members))
@@ -239,6 +240,7 @@ private:
       return decline(members.front().product,
                      {"how many rows there are is not known",
                       "give sizes numbers or maxima: trainc --dim NAME=N or NAME=1..N"});
+    // Batches of all sizes count the same.
     double apart = 0, together = 0;
     for (int64_t count : rows) {
       together += stepSeconds(count, sumOfColumns(members), members);
@@ -329,6 +331,7 @@ private:
         biases.push_back(member.bias);
       }
     }
+    assert(members.size() > 1 && "one alone is merged already");
     OpBuilder builder(first.product);
     TrainBuilder tb(builder, builder.getFusedLoc(locations));
     const bool transposed = first.product.getTransposeRhs();
@@ -354,7 +357,7 @@ private:
       formula->getResult(0).setType(whole.getType());
       whole = formula->getResult(0);
     }
-    // One cast, where it is made of the sums at once.
+    // One cast, where it is made of the sums at once; the matmul stores what it makes.
     whole = tb.cast(tb.reshape(whole, shapeOf(first.end)), first.end.getType());
     const int64_t last = getRank(first.end) - 1;
     for (auto [member, part] : llvm::zip_equal(members, tb.split(whole, last, columns)))

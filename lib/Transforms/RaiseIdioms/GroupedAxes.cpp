@@ -118,6 +118,7 @@ private:
                     isMovable(def, steps - 1);
            });
   }
+  /// Scalars are as they are in any shape.
   Value cloneInGroups(TrainBuilder &tb, Operation *op) const {
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -131,15 +132,18 @@ private:
     Value source = getReshaped(value);
     return source && getDims(source) == ArrayRef<DimAttr>(split);
   }
+  /// A merge is taken back, what is repeated is repeated along the parts of its axes, and the rest
+  /// is computed of such.
   Value inGroups(TrainBuilder &tb, Value value) const {
     if (isOfGroups(value))
       return getReshaped(value);
     Operation *repeat = value.getDefiningOp();
-    if (!repeatedAxes(repeat))
+    std::optional<SmallVector<int64_t>> repeated = repeatedAxes(repeat);
+    if (!repeated)
       return cloneInGroups(tb, repeat);
     SmallVector<int64_t> axes;
     Dims dims;
-    for (int64_t axis : *repeatedAxes(repeat))
+    for (int64_t axis : *repeated)
       for (int64_t part : parts[axis]) {
         axes.push_back(part);
         dims.push_back(split[part]);

@@ -25,6 +25,8 @@ DimAttr rowsOf(MLIRContext *context, const Structure &s) {
 
 } // namespace
 
+/// Where one block of columns after the other leaves threads idle: no axis but that of the vectors
+/// is kept, and there are many rows.
 bool ColumnStages::areMade(const Structure &s) {
   if (s.kind != Template::Column)
     return false;
@@ -52,6 +54,7 @@ ColumnStages::ColumnStages(FusionOp fusion, const Structure &s)
       keptStashes[value] = temporary.add(columns, getElementType(value));
 }
 
+/// Sweeps have an item for each part and block of columns, what combines parts one for each block.
 Launch ColumnStages::plan(const Stage &stage, const Structure &s) const {
   DimAttr columns = s.space[s.vectorAxis], parts = ceilDim(rows, kPartRows);
   MLIRContext *context = columns.getContext();
@@ -123,6 +126,8 @@ Value ColumnStage::lookUp(Value value, ArrayRef<ElementIndex> index) {
     return here;
   if (reduced->second >= stage.pass)
     return {};
+  assert((stages.keptStashes.contains(value) || stages.totals.contains(value.getDefiningOp())) &&
+         "an earlier stage has left it");
   auto stash = stages.keptStashes.find(value);
   DimAttr place = stash != stages.keptStashes.end() ? stash->second
                                                     : stages.totals.lookup(value.getDefiningOp());
@@ -134,6 +139,7 @@ void ColumnStage::sweep(Value item) {
   Value columns = e.dim(s.space[s.vectorAxis]);
   Value blocks = e.divIndex(e.addIndex(columns, e.constantIndex(blockColumns - 1)),
                             e.constantIndex(blockColumns));
+  // Neighbours in the same rows are items behind each other: they share lines of the cache.
   Value part = e.divIndex(item, blocks), size = e.constantIndex(kPartRows);
   levels = 2;
   movesUp.push_back({});
@@ -179,12 +185,14 @@ void ColumnStage::combineParts(Value item) {
       if (auto place = stages.totals.find(op); place != stages.totals.end())
         e.storeTo(e.temporary(place->second), getElementType(op->getResult(0)), column(), sum);
     }
+    // What the next passes read of a column is made here once, not in each of their items.
     for (Value value : pass.keptStashes) {
       Value lanes = e.evaluateLanes(value, e.keptIndex);
       e.storeTo(e.temporary(stages.keptStashes.lookup(value)), getElementType(value), column(),
                 lanes);
       made[value] = lanes;
     }
+    // Results of a column may need the sums of all passes.
     if (stage.pass != stages.lastReducing)
       return;
     Values values;

@@ -25,6 +25,7 @@ ReductionMap::ReductionMap(CpuEmitter &e)
   knownOuterReduced = product(e.fusion.getContext(), outerReducedSizes).getConstant();
 }
 
+/// Kept axes are where the item is, reduced ones where the loops are.
 void ReductionMap::setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementIndex &vector) {
   e.spaceIndex.assign(s.space.size(), e.constant(0));
   for (auto [axis, index] : llvm::zip_equal(s.kept, e.keptIndex))
@@ -34,6 +35,7 @@ void ReductionMap::setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementInde
   e.spaceIndex[s.vectorAxis] = vector;
 }
 
+/// Null where it has to be computed: no earlier pass has stored it, or not at this place.
 Value ReductionMap::storedResult(Value value, ArrayRef<ElementIndex> index) {
   auto stored = storedIn.find(value);
   if (stored == storedIn.end() || stored->second.first >= e.pass || isa<BlockArgument>(value) ||
@@ -42,6 +44,7 @@ Value ReductionMap::storedResult(Value value, ArrayRef<ElementIndex> index) {
   return e.load(e.fusion.getInputs().size() + stored->second.second, value.getType(), index);
 }
 
+/// All is computed before anything is stored: a result may lie where an operand does.
 Values ReductionMap::emitRoots(const Pass &pass) {
   Values mapped, results, stashes;
   for (Operation *op : pass.reductions)
@@ -102,6 +105,7 @@ Values ReductionMap::cascade(const Pass &pass, Value lower, Value upper, int64_t
 // Columns
 //===----------------------------------------------------------------------===//
 
+/// The last block of a row of columns may be shorter.
 void ColumnSums::setBlock(Value number) {
   SmallVector<DimAttr> outerSizes;
   for (int64_t axis : s.kept)
