@@ -143,10 +143,10 @@ private:
   /// Graphs one behind the other, and what ranks do together beside them, or between them.
   Status launchParts(const ExecutionPlan &plan, const Compiled &compiled, const Graphs &graphs,
                      bool alone);
-  /// A collective behind all commands that have been enqueued.
   /// Held while a graph or a command that is no exchange is started.
   std::unique_lock<std::mutex> starting() const;
   Status enqueueCommand(const Compiled &compiled, size_t item) const;
+  /// A collective behind all commands that have been enqueued.
   Status enqueueExchange(const Compiled &compiled, size_t item);
   /// Lets the commands behind wait for a collective, and for all before it.
   Status awaitExchange(const Compiled &compiled, int32_t item);
