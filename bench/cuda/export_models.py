@@ -29,7 +29,8 @@ def tiny(case):
 
 
 def build_fake(case):
-    """The module with fake parameters and the real buffers of a small one, and the mode to use."""
+    """The module with fake parameters and the real constants (buffers, what is not trained) of a
+    small one, and the mode to use."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from transformers.initialization import no_init_weights
@@ -38,13 +39,20 @@ def build_fake(case):
     # Some random values are drawn until they suit, which only real ones do.
     with mode, no_init_weights():
         model = models.build(case, "eager")
+
+    def constants(module):
+        frozen = {n: p for n, p in module.named_parameters() if not p.requires_grad}
+        return dict(module.named_buffers()) | frozen
+
     if case.family != "mlp":
-        small = dict(models.build(tiny(case), "eager").named_buffers())
-        for name, fake in list(model.named_buffers()):
+        small = constants(models.build(tiny(case), "eager"))
+        for name, fake in constants(model).items():
             if name not in small or small[name].shape != fake.shape:
-                raise SystemExit(f"{case.name}: the buffer {name} has no real value")
+                raise SystemExit(f"{case.name}: the constant {name} has no real value")
             owner, _, leaf = name.rpartition(".")
-            model.get_submodule(owner)._buffers[leaf] = small[name]
+            module = model.get_submodule(owner)
+            held = module._buffers if leaf in module._buffers else module._parameters
+            held[leaf] = small[name]
     return model.train(), mode, torch
 
 

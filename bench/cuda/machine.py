@@ -9,8 +9,8 @@ bf16 matmul on random data, and for each shape in FILE (`limits.shapes_of`) the 
 of the quickest of PyTorch's libraries: matmuls by cuBLAS and cuBLASLt, as they lie and with both
 factors row major; attention by each kernel of `scaled_dot_product_attention` that takes it,
 deterministic or not. All of it behind a second of matmuls, so that clock and power are those of a
-run, and each for long enough to stay there. Shapes that --seconds leave no time for are left out
-and counted.
+run, and each for long enough to stay there, as CUDA graphs of ten calls: short ones would be timed
+as the host's otherwise. Shapes that --seconds leave no time for are left out and counted.
 """
 
 import argparse
@@ -21,6 +21,9 @@ import time
 import torch
 import torch.nn.functional as F
 
+#: Calls of a graph.
+CALLS = 10
+
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -28,6 +31,8 @@ class Machine:
     def __init__(self, device):
         self.device = device
         self.cuda = device == "cuda"
+        if self.cuda:  # gradients run on the stream of what they are of, which a capture must be on
+            torch.cuda.set_stream(torch.cuda.Stream())
 
     def median_ms(self, work, rounds, warm=3):
         for _ in range(warm):
@@ -38,17 +43,22 @@ class Machine:
                 work()
                 marks.append(time.perf_counter())
             return statistics.median(1e3 * (b - a) for a, b in zip(marks, marks[1:]))
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(rounds + 1)]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+            for _ in range(CALLS):
+                work()
+        graph.replay()
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(max(2, rounds // CALLS) + 1)]
         marks[0].record()
         for mark in marks[1:]:
-            work()
+            graph.replay()
             mark.record()
         torch.cuda.synchronize()
-        return statistics.median(a.elapsed_time(b) for a, b in zip(marks, marks[1:]))
+        return statistics.median(a.elapsed_time(b) for a, b in zip(marks, marks[1:])) / CALLS
 
     def sustained_ms(self, work, flops):
         """Of about 60 ms of work, at 400 TFLOP/s; on a CPU of three rounds."""
-        rounds = int(min(200, max(10, 0.06 * 400e12 / max(flops, 1)))) if self.cuda else 3
+        rounds = int(min(1000, max(20, 0.06 * 400e12 / max(flops, 1)))) if self.cuda else 3
         return self.median_ms(work, rounds)
 
     def tensor(self, *shape, dtype=torch.bfloat16):
