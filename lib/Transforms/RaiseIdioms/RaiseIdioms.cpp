@@ -7,6 +7,7 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
 #include "lib/Transforms/RaiseIdioms/GroupedAxes.h"
+#include "lib/Transforms/RaiseIdioms/PackedParts.h"
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
@@ -183,6 +184,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       end->replaceAllUsesWith(gelu);
     }
     keepGroups(getOperation());
+    splitPackedParts(getOperation());
     // GELUs do not concern gathers; these come before scatters, whose indices they share.
     raiseGathers<GatherOp>();
     raiseGathers<GatherNdOp>();

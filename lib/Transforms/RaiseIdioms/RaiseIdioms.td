@@ -46,6 +46,9 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     activation), is computed with the groups apart, so that it is part of the kernel that normalises, and of that of the gradient. That
     holds for any formula behind the merge of an axis to parts of which something was applied.
 
+    Parts that were packed along an axis of their own (`qkv.view(b, s, 3, h, d).unbind(2)`), all of them read, are one `train.split` of what the
+    axis and the next one are together: read where they are, and their gradients are written side by side.
+
     Gradients of a selection, in graphs that hold their gradients: rows that are chosen by their number, or added into
     zeros at constant indices, are `train.pad`.
 

@@ -62,8 +62,14 @@ Value LowPrecisionCasts::toLow(Value value, Operation *user) {
   return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
 }
 
-/// The cast back moves down over moves, as long as there is one reader.
+/// The cast back moves down over moves, as long as there is one reader. Those that round take the
+/// low value itself: else its moves would be there in both types.
 void LowPrecisionCasts::fromLow(Value value, Value lowered) {
+  for (Operation *user : llvm::make_early_inc_range(value.getUsers()))
+    if (isa<CastOpInterface>(user) && user->getResult(0).getType() == lowered.getType()) {
+      user->getResult(0).replaceAllUsesWith(lowered);
+      user->erase();
+    }
   Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
   if (onlyMoves(user)) {
     Operation *clone = cloneLow(user, lowered);

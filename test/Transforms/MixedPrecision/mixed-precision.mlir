@@ -20,3 +20,22 @@ func.func @product(%x: tensor<4x8xf32>, %w: tensor<2x8xf32>) -> tensor<4x2xf32> 
   return %2 : tensor<4x2xf32>
 }
 
+
+// -----
+
+// What was rounded before (attention's operands are) takes the low product itself: its moves are there once.
+// CHECK-LABEL: func.func @rounded_part
+// CHECK: %[[M:.*]] = train.matmul {{.*}} -> tensor<4x8xbf16>
+// CHECK: %[[T:.*]]:2 = train.split %[[M]] axis = 1 : (tensor<4x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x4xbf16>)
+// CHECK: %[[W:.*]] = train.cast %[[T]]#0 : tensor<4x4xbf16> -> tensor<4x4xf32>
+// CHECK: %[[S:.*]]:2 = train.split %[[M]] axis = 1
+// CHECK: train.exp %[[W]]
+// CHECK: return {{.*}}, %[[S]]#1
+func.func @rounded_part(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xbf16>) {
+  %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %1 = train.cast %0 : tensor<4x8xf32> -> tensor<4x8xbf16>
+  %2:2 = train.split %0 axis = 1 : (tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
+  %3:2 = train.split %1 axis = 1 : (tensor<4x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x4xbf16>)
+  %4 = train.exp %2#0 : tensor<4x4xf32>
+  return %4, %3#1 : tensor<4x4xf32>, tensor<4x4xbf16>
+}
