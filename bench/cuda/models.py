@@ -125,6 +125,8 @@ CASES = {
         _small("small-bert-nodropout", "bert-mlm", 0.0, 0.15),
         _small("small-gpt2", "gpt2", 0.1, 1.0),
         _small("small-gpt2-nodropout", "gpt2", 0.0, 1.0),
+        Case("small-llama", "llama", 8, 64, 128, 8, 4, 512, 1024, kv_heads=2, positions=64,
+             dropout=0.0, precision="pure-bf16"),
     ]
 }  # fmt: skip
 

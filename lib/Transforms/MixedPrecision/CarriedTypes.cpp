@@ -31,7 +31,8 @@ static std::optional<int64_t> getOnlyAxis(Value value) {
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
-CarriedTypes::CarriedTypes(func::FuncOp function, FloatType low) : low(low) {
+CarriedTypes::CarriedTypes(func::FuncOp function, FloatType low, bool parameters)
+    : low(low), parameters(parameters) {
   Block &block = function.getBody().front();
   for (BlockArgument argument : block.getArguments())
     known[argument] = ofArgument(function, argument);
@@ -42,7 +43,7 @@ CarriedTypes::CarriedTypes(func::FuncOp function, FloatType low) : low(low) {
 
 bool CarriedTypes::isCarried(Value value) const {
   Precision precision = lookup(value);
-  return precision.convolved && precision.isNarrow();
+  return precision.carries && precision.isNarrow();
 }
 bool CarriedTypes::joins(Value value) const { return lookup(value).joined; }
 
@@ -56,6 +57,9 @@ CarriedTypes::Precision CarriedTypes::ofArgument(func::FuncOp function,
     precision.kind = Kind::Neutral;
   else if (axis && getArgRole(function, argument.getArgNumber()) == "parameter")
     precision.kind = Kind::Parameter;
+  // Several axes of parameters of the low type: what they are is what an op in it gives.
+  else if (getElementTypeOrSelf(argument.getType()) == low)
+    precision.kind = Kind::Narrow;
   precision.axis = axis.value_or(0);
   return precision;
 }
@@ -63,9 +67,9 @@ CarriedTypes::Precision CarriedTypes::ofArgument(func::FuncOp function,
 CarriedTypes::Precision CarriedTypes::ofResult(OpResult result) const {
   Operation *op = result.getOwner();
   Precision precision;
-  precision.convolved = isa<ConvolutionOpInterface>(op);
+  precision.carries = parameters || isa<ConvolutionOpInterface>(op);
   for (Value operand : op->getOperands())
-    precision.convolved |= lookup(operand).convolved;
+    precision.carries |= lookup(operand).carries;
   auto ofKind = [&](Kind kind) {
     precision.kind = kind;
     return precision;
@@ -95,7 +99,7 @@ CarriedTypes::Precision CarriedTypes::ofVector(OpResult result) const {
   precision.axis = *getOnlyAxis(result);
   for (Value operand : result.getOwner()->getOperands()) {
     Precision from = lookup(operand);
-    precision.convolved |= from.convolved;
+    precision.carries |= from.carries;
     if (isFloat(operand))
       precision.kind = std::max(precision.kind, std::min(from.kind, Kind::Statistic));
   }
@@ -156,7 +160,7 @@ CarriedTypes::Precision CarriedTypes::ofOperands(OpResult result) const {
   Kind vector = Kind::Neutral;
   for (Value operand : result.getOwner()->getOperands()) {
     Precision from = lookup(operand);
-    precision.convolved |= from.convolved;
+    precision.carries |= from.carries;
     if (!isFloat(operand) || from.kind == Kind::Neutral)
       continue;
     if (from.kind == Kind::Wide) {

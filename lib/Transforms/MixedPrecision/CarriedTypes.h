@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Values behind convolutions that PyTorch's autocast has in a 16-bit type.
+// Values that PyTorch has in a 16-bit type: behind convolutions as its autocast does, in a model
+// whose parameters are of that type everywhere.
 #ifndef TRAINC_TRANSFORMS_MIXEDPRECISION_CARRIEDTYPES_H
 #define TRAINC_TRANSFORMS_MIXEDPRECISION_CARRIEDTYPES_H
 
@@ -12,9 +13,11 @@ namespace trainc {
 /// type.
 class CarriedTypes {
 public:
-  CarriedTypes(mlir::func::FuncOp function, mlir::FloatType low);
+  /// `parameters`: they are of the low type, too, and with them what is made of them.
+  CarriedTypes(mlir::func::FuncOp function, mlir::FloatType low, bool parameters);
 
-  /// Whether autocast has it in the low type, and a convolution is among what it is made of.
+  /// Whether PyTorch has it in the low type, and a convolution is among what it is made of, or
+  /// parameters are of that type.
   bool isCarried(mlir::Value value) const;
   /// Whether a pointwise op or a concatenation brings several of these together in it.
   bool joins(mlir::Value value) const;
@@ -40,7 +43,8 @@ private:
   };
   struct Precision {
     Kind kind = Kind::Wide;
-    bool convolved = false;
+    /// Of what rounding is wanted.
+    bool carries = false;
     bool joined = false;
     /// The one axis along which a Parameter or Statistic differs.
     int64_t axis = 0;
@@ -62,6 +66,7 @@ private:
   Precision ofOperands(mlir::OpResult result) const;
 
   mlir::FloatType low;
+  bool parameters;
   llvm::DenseMap<mlir::Value, Precision> known;
 };
 

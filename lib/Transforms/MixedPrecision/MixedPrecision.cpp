@@ -103,8 +103,8 @@ public:
   /// Behind lowerOps. Where autocast has a value in the low type, every reader gets the number that
   /// is stored: for those that run in the low type, because several tensors end in it, or because
   /// its gradient is a sum over windows. Values in between are a kernel's own, and stay exact.
-  void carryTypes() {
-    CarriedTypes types(function, low);
+  void carryTypes(bool parameters) {
+    CarriedTypes types(function, low, parameters);
     SmallVector<Value> rounded;
     for (Operation &op : function.getBody().front())
       for (Value value : op.getResults())
@@ -277,7 +277,7 @@ struct MixedPrecisionPass : trainc::impl::MixedPrecisionPassBase<MixedPrecisionP
       pass.lowerParameters();
     pass.lowerOps(products);
     if (!products)
-      pass.carryTypes();
+      pass.carryTypes(parameters);
   }
 };
 } // namespace

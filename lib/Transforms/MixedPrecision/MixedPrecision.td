@@ -43,7 +43,8 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
 
     With `parameters`, arguments with the role of a parameter become arguments of the low type as well, and
     with them gradients and optimizer state, which take a parameter's type. Parameters that are not trained
-    and have rank 0 or 1 (frequencies, buffers) stay.
+    and have rank 0 or 1 (frequencies, buffers) stay. The low type carries on everywhere then, by the rules above, as it does in
+    a PyTorch model of that type: a transformer's residual stream is stored in it.
 
     With `products`, for a target whose library has matmuls alone in the low type, all else stays in f32.
 

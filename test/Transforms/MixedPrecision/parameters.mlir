@@ -13,3 +13,26 @@ func.func @forward(%w: tensor<2x8xf32> {train.role = "parameter", train.name = "
   %2 = train.matmul %1, %w transposed : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
   return %2 : tensor<4x2xf32>
 }
+
+// In a model of the low type the residual stream is of it: an embedding's row plus a product, stored once and widened for its readers.
+// Statistics of a row are f32, and what they scale.
+// CHECK-LABEL: func.func @stream
+// CHECK: %[[E:.*]] = train.gather
+// CHECK: %[[P:.*]] = train.matmul {{.*}} -> tensor<4x8xbf16>
+// CHECK: %[[A:.*]] = train.add %[[E]], {{.*}} : tensor<4x8xf32>
+// CHECK: %[[L:.*]] = train.cast %[[A]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK: %[[W:.*]] = train.cast %[[L]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK: train.reduce sum %[[W]]
+// CHECK: %[[N:.*]] = train.mul %[[W]], {{.*}} : tensor<4x8xf32>
+// CHECK: return %[[W]], %[[N]], %[[N]]
+func.func @stream(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %table: tensor<5x8xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<4xi64> {train.role = "input", train.name = "ids"}) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = train.gather %table, %ids axis = 0 : tensor<5x8xf32>, tensor<4xi64> -> tensor<4x8xf32>
+  %1 = train.matmul %0, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %2 = train.add %0, %1 : tensor<4x8xf32>
+  %3 = train.reduce sum %2 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %4 = train.broadcast %3 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+  %5 = train.mul %2, %4 : tensor<4x8xf32>
+  return %2, %5, %5 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
