@@ -392,7 +392,12 @@ def dispatcher():
         return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=folder)
 
     said = trainc("--help")
-    assert said.stdout.startswith("Commands beside compiling") and "finetune" in said.stdout and "--memory-budget" in said.stdout
+    assert "\nCommands of the Python package" in said.stdout and "--memory-budget" in said.stdout
+    # The compiler by itself knows the same ones by name.
+    for command in commands.COMMANDS:
+        assert f"\n  {command} " in said.stdout, said.stdout
+        alone = subprocess.run([os.environ["TRAINC"], command, "model.onnx", "--profile", "x"], capture_output=True, text=True)
+        assert alone.returncode == 2 and f"'{command}' is a command of trainc's Python package" in alone.stderr, alone
     assert "MODEL.onnx" in trainc("nothing.onnx").stderr or trainc("nothing.onnx").returncode
     assert "--assistant-start" in trainc("data", "--help").stdout and "--quantize" in trainc("finetune", "--help").stdout
     code = "import sys; from trainc import commands; assert commands.find(['model.onnx']) is None; print([m for m in ('yaml', 'numpy', 'torch', 'transformers') if m in sys.modules])"

@@ -13,6 +13,19 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+#: What examples/plugins/train.py has as an operator of torch.library.
+FUNCTION = """class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        if torch.onnx.is_in_onnx_export():
+            return torch.onnx.ops.symbolic("example::swish", [x, beta], dtype=x.dtype, shape=x.shape, version=1)
+        return x * torch.sigmoid(beta * x)
+
+
+swish = Swish.apply
+"""
+
+
 class Examples(unittest.TestCase):
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +51,7 @@ class Examples(unittest.TestCase):
             torch.testing.assert_close(load_file("g.safetensors")["linear.weight"], names["model"].linear.weight.grad)
 
     def test_plugin(self):
-        """An operator of torch.library whose plug-in is loaded is exported as it, and trains."""
+        """An operator of torch.library whose plug-in is loaded is exported as it, and trains; so does a function that writes its node."""
         with tempfile.TemporaryDirectory() as folder:
             example = ROOT / "examples/plugins"
             shutil.copy(example / "swish.json", folder)
@@ -46,10 +59,15 @@ class Examples(unittest.TestCase):
             subprocess.run(
                 ["cc", "-O2", "-shared", "-fPIC", "-I", header, example / "swish.c", "-o", f"{folder}/swish.so", "-lm"], check=True
             )
-            ran = subprocess.run([sys.executable, example / "train.py", f"{folder}/swish.json"], capture_output=True, text=True)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
-            losses = list(map(float, ran.stdout.split()))
-            self.assertLess(losses[-1], 0.2 * losses[0])
+            program = (example / "train.py").read_text()
+            operator = program[program.index("@torch.library") : program.index("class Model")]
+            for own in (operator, FUNCTION):
+                ran = subprocess.run(
+                    [sys.executable, "-", f"{folder}/swish.json"], capture_output=True, text=True, input=program.replace(operator, own)
+                )
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                losses = list(map(float, ran.stdout.split()))
+                self.assertLess(losses[-1], 0.2 * losses[0])
 
     def test_trainer(self):
         with tempfile.TemporaryDirectory() as folder:

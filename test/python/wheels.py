@@ -33,7 +33,7 @@ print(run("trainc", models / "mlp.onnx", "-o", folder / "mlp.tpk"))
 assert "trainc-opt" in run("trainc-opt", "--help")
 # Commands that are Python say what they need.
 said = run("trainc", "--help")
-assert said.startswith("Commands beside compiling") and "  finetune" in said and "  inspect" in said and "--memory-budget" in said
+assert "\nCommands of the Python package" in said and "\n  inspect " in said and "--memory-budget" in said
 refused = subprocess.run([environment / "bin" / "trainc", "data", "x"], capture_output=True, text=True, env=clean)
 assert refused.returncode == 1 and "trainc data needs numpy, which is not installed: pip install 'trainc[data]'" in refused.stderr
 assert "--assistant-start" in run("trainc", "data", "--help", PYTHONPATH=str(numpy))

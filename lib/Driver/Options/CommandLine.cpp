@@ -29,7 +29,19 @@ Examples:
   trainc gpt2.onnx --target cuda:sm_90 --precision bf16 -o gpt2.tpk
   trainc llama.onnx --lora r=16,alpha=32 --quantize nf4:double
   trainc model.onnx --dim batch=1..64 --dim seq=1..512 --report --stop-after codegen
+
+Commands of the Python package (trainc COMMAND --help; a model of that name is ./COMMAND):
+  finetune  a language model's folder and a file of rows to a trained model
+  data      rows of text to shards of tokens that trainc-run reads
+  export    what a run of finetune has trained: an adapter of PEFT or a merged model
+  inspect   one page on what became of a model: layers, kernels, memory, decisions, IR
+  sample    some tokens of what a run has trained
 )";
+
+/// The package's own `trainc` takes these (python/trainc/trainc/commands.py), and gives all else to
+/// this program.
+constexpr llvm::StringLiteral kPythonCommands[] = {"finetune", "data", "export", "inspect",
+                                                   "sample"};
 
 class CommandLine {
 public:
@@ -39,6 +51,13 @@ public:
   }
 
   std::optional<int> parse(int argc, const char *const *argv) {
+    // Its options are none of these.
+    if (argc > 1 && llvm::is_contained(kPythonCommands, llvm::StringRef(argv[1])))
+      return fail("'" + std::string(argv[1]) +
+                  "' is a command of trainc's Python package, and this is the compiler by itself: "
+                  "in a clone scripts/wheels makes the package, and pip install dist/*.whl puts "
+                  "its trainc on the path (docs/python.md); a model of that name is ./" +
+                  argv[1]);
     try {
       // Before the parser, which would take one for the other.
       checkValues(argc, argv);

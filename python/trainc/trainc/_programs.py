@@ -34,8 +34,6 @@ def trainc():
 
     if main := commands.find(sys.argv[1:]):
         sys.exit(commands.run(main, sys.argv[2:]))
-    if sys.argv[1:] in (["--help"], ["-h"]):
-        print(commands.HELP, end="", flush=True)
     _run("trainc")
 
 

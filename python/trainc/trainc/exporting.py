@@ -177,6 +177,17 @@ def given_arguments(names, args, kwargs):
     return {**dict(zip(names, args)), **kwargs}
 
 
+@contextlib.contextmanager
+def _applied_by(call):
+    """Calls of any torch.autograd.Function are those of `call`, which gets the `apply` of PyTorch first."""
+    before = vars(torch.autograd.Function)["apply"]
+    torch.autograd.Function.apply = classmethod(lambda cls, *args, **kwargs: call(before.__get__(None, cls), cls, *args, **kwargs))
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = before
+
+
 class Repairs(torch.overrides.TorchFunctionMode):
     """Functions whose meaning would be lost, as what they are made of."""
 
@@ -185,6 +196,8 @@ class Repairs(torch.overrides.TorchFunctionMode):
         self.path = []  # of modules that run, while `watched`
         self.seen = {}  # {name of a function: where}
         self.trained = False  # within forward, where that has gradients
+        self.functions = {}  # {name of a torch.autograd.Function: the module that calls it}, while `watched`
+        self.written = []  # what nodes written by torch.onnx.ops.symbolic give, while a function runs
 
     def where(self):
         """The module that is running, for a message."""
@@ -210,40 +223,63 @@ class Repairs(torch.overrides.TorchFunctionMode):
 
     @contextlib.contextmanager
     def watched(self, module):
-        """Knows which module runs; functions with a gradient of their own are refused."""
+        """Knows which module runs, and which calls functions with a gradient of their own."""
 
         def enter(name):
             return lambda child, args: self.path.append(f"module '{name}' ({type(child).__name__})" if name else type(child).__name__)
+
+        def note(apply, cls, *args, **kwargs):
+            self.functions.setdefault(cls.__qualname__, self.where())
+            return apply(*args, **kwargs)
 
         handles = []
         for name, child in module.named_modules():
             handles.append(child.register_forward_pre_hook(enter(name)))
             handles.append(child.register_forward_hook(lambda child, args, result: self.path.pop() and None))
-        before = vars(torch.autograd.Function)["apply"]
-
-        def refuse(cls, *args, **kwargs):
-            raise ExportError(
-                f"{self.where()} uses {cls.__name__}, a torch.autograd.Function, whose backward no graph tells: write it with "
-                "operations (x + (f(x) - x).detach() has the values of f and the gradient of x)"
-                + (", or give checkpoint() use_reentrant=False" if cls.__name__ == "CheckpointFunction" else "")
-            )
-
-        torch.autograd.Function.apply = classmethod(refuse)
         try:
-            yield
+            with _applied_by(note):
+                yield
         finally:
-            torch.autograd.Function.apply = before
             for handle in handles:
                 handle.remove()
 
+    def exported(self):
+        """While the exporter runs: a function with a gradient of its own writes nodes, which have that, or is refused."""
+        return _applied_by(self._apply)
+
+    def _apply(self, apply, cls, *args, **kwargs):
+        # PyTorch makes one of each operator of torch.library, which is a node as a whole.
+        if cls.__module__ == "torch._library.autograd":
+            return apply(*args, **kwargs)
+        before, self.written = self.written, []
+        # What it runs is without gradients, and its result is not.
+        trained, self.trained = self.trained, False
+        try:
+            result = apply(*args, **kwargs)
+            tensors = [value for value in torch.utils._pytree.tree_leaves(result) if isinstance(value, torch.Tensor)]
+            written = all(any(value is other for other in self.written) for value in tensors)
+        finally:
+            self.written, self.trained = before, trained
+        if not written:
+            raise ExportError(
+                f"{self.functions.get(cls.__qualname__, 'the module')} uses {cls.__name__}, a torch.autograd.Function, whose backward no graph tells: write it "
+                "with operations (x + (f(x) - x).detach() has the values of f and the gradient of x), or give as its results those of "
+                "torch.onnx.ops.symbolic, an operator of a plug-in (docs/plugins.md)"
+                + (", or give checkpoint() use_reentrant=False" if cls.__name__ == "CheckpointFunction" else "")
+            )
+        return self._with_gradient(result)
+
+    def _with_gradient(self, result):
+        """A result as the module has it: within no_grad, which graphs do not have, without its gradient."""
+        if not self.trained or torch.is_grad_enabled():
+            return result
+        return torch.utils._pytree.tree_map_only(torch.Tensor, lambda value: value.detach() if value.is_floating_point() else value, result)
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
         result = self._replace(function, args, kwargs or {})
-        if self.trained and not torch.is_grad_enabled():
-            # Within no_grad, which graphs do not have.
-            result = torch.utils._pytree.tree_map_only(
-                torch.Tensor, lambda value: value.detach() if value.is_floating_point() else value, result
-            )
-        return result
+        if getattr(function, "namespace", None) == "onnx_symbolic":
+            self.written += [result] if isinstance(result, torch.Tensor) else result
+        return self._with_gradient(result)
 
     def _replace(self, function, args, kwargs):
         functional = torch.nn.functional
@@ -385,15 +421,17 @@ def trace(graph, module, batch, axes, opset, repairs):
         with torch.no_grad(), repairs.watched(module):
             graph(*batch.values())
         try:
-            return torch.onnx.export(
-                graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
-                input_names=list(batch), output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
-                **plugins.export_options(),
-            ).model  # fmt: skip
-        except ExportError:
-            raise
+            with repairs.exported():
+                return torch.onnx.export(
+                    graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
+                    input_names=list(batch), output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
+                    **plugins.export_options(),
+                ).model  # fmt: skip
         except Exception as error:
             cause = error.__cause__ or error
+            # The exporter has one way for all errors.
+            if isinstance(cause, ExportError):
+                raise cause from None
             # Its first paragraph: the rest, with all traces, is the exception behind this one.
             said = str(cause).strip().partition("\n\n")[0] or type(cause).__name__
             where = type(module).__name__
