@@ -91,13 +91,14 @@ std::string nameOf(LrSchedule::Kind kind) {
 }
 } // namespace
 
-/// What `parse` reads as the same schedule. A constant one ends nowhere, so its total is left out.
+/// What `parse` reads as the same schedule. A constant one ends nowhere, so its total is left out;
+/// that of a run which is shorter than its warm-up may as well be the warm-up (see `at`).
 std::string LrSchedule::option() const {
   std::string result = nameOf(kind);
   if (warmup)
     result += ",warmup=" + std::to_string(warmup);
   if (kind != Kind::constant && total)
-    result += ",total=" + std::to_string(*total);
+    result += ",total=" + std::to_string(std::max(*total, warmup));
   if (kind != Kind::constant && min != 0)
     result += ",min=" + shortest(min);
   return result;
