@@ -49,7 +49,7 @@ CASES = [
     (("k=2", "k=0"), (), FIRST + "a size of the plug-in is divided by 0, which is not known to be above 0 (p.json:"),
     ((), ('"grad_x: f32[..., n]"', '"grad_x: f32[..., m]"'), "its gradient 'my::OpGrad' gives 'grad_x' as tensor<?x2xf32, #train.dims<batch, 2>>, but 'x' is tensor<?x4xf32"),
     ((), (', "grad_v: f32[n]"', ""), "its gradient 'my::OpGrad' has no output 'grad_v'; add it, or name 'v' in"),
-    ((), ('"my::OpGrad", "inputs"', '"my::Other", "inputs"'), "the model has no function 'my::OpGrad', which the metadata of 'Op' name as its gradient"),
+    ((), ('"my::OpGrad", "inputs"', '"my::Other", "inputs"'), "there is no 'my::OpGrad', which 'Op' names as its gradient; add it to the functions of the model, or to the operators of a plug-in"),
     ((), (', "gradient": "my::OpGrad"', ""), "'op/Op'"),
     ((), ('"y: f32[..., n / k]"', f'"y: f32[{", ".join(["..."] + ["1"] * 255)}]"'), FIRST + "its output 'y' has 256 axes, and functions of plug-ins take 255 at most (p.json:"),
     ((), ('"cpu": "f"', '"cuda": "f"'), FIRST + "its plug-in has no 'cpu' that computes it there; add that (p.json:"),

@@ -38,10 +38,9 @@ LogicalResult GraphBuilder::addGradient(const NodeRef &node, const FunctionProto
   StringRef named = metadataOf(function, "trainc.gradient");
   const FunctionProto *gradient = functions.lookup(gradientKey);
   if (!gradient)
-    return error(node, "the model has no function '" + named + "', which the metadata of '" +
-                           function.name() +
-                           "' name as its "
-                           "gradient; add it to the model's functions");
+    return error(node, "there is no '" + named + "', which '" + function.name() +
+                           "' names as its gradient; add it to the functions of the model, or to "
+                           "the operators of a plug-in");
   StringRef unknown;
   auto exempt = numbersOf(function, metadataOf(function, "trainc.no_gradient"), unknown);
   if (!exempt)

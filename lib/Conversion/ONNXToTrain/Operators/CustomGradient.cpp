@@ -30,7 +30,8 @@ public:
       if (isReal && !hasGradient && !llvm::is_contained(exempt, i) && !c.in(outputs + i).constant)
         return c.fail("its gradient '" + gradient() + "' has no output 'grad_" + name +
                       "'; add it, or name '" + name +
-                      "' in the metadata 'trainc.no_gradient' of the function");
+                      "' in the metadata 'trainc.no_gradient' of the function, or in "
+                      "'no_gradient' of its plug-in");
     }
     for (int64_t i = 0; i < outputs; ++i)
       if (!isFloat(i) && !region.getArgument(region.getNumArguments() - outputs + i).use_empty())
