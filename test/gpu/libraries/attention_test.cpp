@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "device/cuda/dnn/dnn.h"
+#include "device/cuda/windowed_attention.h"
 #include "tests.h"
 
 #include <atomic>
@@ -435,24 +436,6 @@ std::vector<Case> cases() {
       test.dropout = 0.1, test.causal = causal;
       test.queryRows = test.keyRows = rows;
     }
-  for (bool causal : {false, true})
-    for (auto [before, after] : {std::pair{0, 0}, {31, 8}, {64, 64}, {130, 0}})
-      for (int64_t rows : {100, 384}) {
-        auto window = [&](const char *what) -> Case & {
-          Case &test =
-              add(("window of " + std::to_string(before) + " and " + std::to_string(after) + what +
-                   ", " + std::to_string(rows) + " rows" + (causal ? " causal" : ""))
-                      .c_str());
-          test.band = {before, after}, test.causal = causal;
-          test.queryRows = test.keyRows = rows;
-          return test;
-        };
-        window("");
-        window(" with bias").bias = Bias::Heads;
-        window(" with dropout").dropout = 0.1;
-        Case &grouped = window(" of 4 heads on 2");
-        grouped.heads = 4, grouped.kvHeads = 2;
-      }
   {
     Case &test = add("dropout with padding mask");
     test.dropout = 0.25, test.bias = Bias::Keys;
@@ -461,6 +444,36 @@ std::vector<Case> cases() {
     Case &test = add("dropout with bias, causal");
     test.dropout = 0.5, test.bias = Bias::Heads, test.causal = true;
   }
+  return all;
+}
+
+std::vector<Case> windowCases() {
+  std::vector<Case> all;
+  for (bool causal : {false, true})
+    for (auto [before, after] : {std::pair{0, 0}, {31, 8}, {64, 64}, {130, 0}})
+      for (int64_t rows : {100, 384, 1001}) {
+        auto window = [&](const char *what) -> Case & {
+          Case test;
+          test.name = "attention, window of " + std::to_string(before) + " and " +
+                      std::to_string(after) + what + ", " + std::to_string(rows) + " rows" +
+                      (causal ? " causal" : "");
+          test.band = {before, after}, test.causal = causal;
+          test.queryRows = test.keyRows = rows;
+          return all.emplace_back(test);
+        };
+        window("").strides = rows == 1001 ? Strides::HeadMajor : Strides::RowMajor;
+        window(" of 4 heads on 2").heads = 4;
+        all.back().kvHeads = 2;
+        if (rows == 1001) {
+          window(" of 128 columns").columns = 128;
+          all.back().dtype = DType::F16;
+          window(" of 40 columns, packed").columns = 40;
+          all.back().strides = Strides::Packed;
+          continue;
+        }
+        window(" with bias").bias = Bias::Heads;
+        window(" with dropout").dropout = 0.1;
+      }
   return all;
 }
 
@@ -518,16 +531,19 @@ void testRefusals(Device &device, Dnn &dnn) {
   refuses(test, true);
 }
 
-void timeAttention(Device &device, Dnn &dnn, const Case &test) {
+template <typename Library>
+void timeAttention(Device &device, Library &library, const Case &test, bool forward = true) {
   Problem problem(device, test);
   problem.fill();
   double products = 4.0 *
                     double(test.batch * test.heads * test.queryRows * test.keyRows * test.columns) *
                     1e-12 * (test.causal ? 0.5 : 1);
   for (bool backward : {false, true}) {
+    if (!backward && !forward)
+      continue;
     std::shared_ptr<const AttentionPlan> plan;
     auto begin = std::chrono::steady_clock::now();
-    if (!check(dnn.prepare(problem.call(backward), plan), test.name))
+    if (!check(library.prepare(problem.call(backward), plan), test.name))
       return;
     double preparing = secondsSince(begin), seconds = 0;
     Scratch scratch(device, plan->workspaceBytes());
@@ -550,7 +566,8 @@ void timeAttention(Device &device, Dnn &dnn, const Case &test) {
 
 void testAttention(Device &device) {
   PlanFolder folder;
-  std::vector<Case> all = cases();
+  std::vector<Case> all = cases(), windows = windowCases();
+  all.insert(all.end(), windows.begin(), windows.end());
   std::vector<Plans> plans;
   std::unique_ptr<Cudnn> dnn;
   if (!check(Cudnn::load(dnn), "cuDNN"))
@@ -607,6 +624,54 @@ void timeAttentions(Device &device) {
   test.batch = 4, test.heads = 32, test.kvHeads = 8, test.queryRows = test.keyRows = 2048;
   test.causal = true;
   timeAttention(device, *dnn, test);
+}
+
+void testWindows(Device &device) {
+  PlanFolder folder;
+  std::unique_ptr<Cudnn> dnn;
+  std::unique_ptr<WindowedAttention> own;
+  if (!check(Cudnn::load(dnn), "cuDNN") ||
+      !check(WindowedAttention::load(own), "the runtime's own kernels"))
+    return;
+  std::vector<Case> taken;
+  for (const Case &test : windowCases())
+    if (own->takes(Problem(device, test).call(true)))
+      taken.push_back(test);
+  check(!taken.empty(), "windows", "none is the runtime's own");
+  std::vector<Plans> plans = prepare(device, *dnn, taken);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    taken[i].name = "own " + taken[i].name;
+    if (plans[i].status.ok())
+      plans[i].status = own->prepare(Problem(device, taken[i]).call(true), plans[i].backward);
+    run(device, taken[i], plans[i]);
+  }
+}
+
+void timeWindows(Device &device) {
+  PlanFolder folder;
+  std::unique_ptr<Cudnn> dnn;
+  std::unique_ptr<WindowedAttention> own;
+  if (!check(Cudnn::load(dnn), "cuDNN") ||
+      !check(WindowedAttention::load(own), "the runtime's own kernels"))
+    return;
+  auto time = [&](const char *name, int64_t batch, int64_t heads, int64_t kvHeads, int64_t rows,
+                  int64_t columns, AttentionBand band, bool causal) {
+    Case test;
+    test.name = name;
+    test.batch = batch, test.heads = heads, test.kvHeads = kvHeads, test.columns = columns;
+    test.queryRows = test.keyRows = rows, test.band = band, test.causal = causal;
+    timeAttention(device, *dnn, test);
+    test.name = "own " + test.name;
+    if (own->takes(Problem(device, test).call(true)))
+      timeAttention(device, *own, test, /*forward=*/false);
+  };
+  time("16x12x1024x64, 64 and 64", 16, 12, 12, 1024, 64, {64, 64}, false);
+  time("16x12x384x64, 64 and 64", 16, 12, 12, 384, 64, {64, 64}, false);
+  time("2x12x8192x64, 64 and 64", 2, 12, 12, 8192, 64, {64, 64}, false);
+  time("2x16x2048x128, 511 causal", 2, 16, 16, 2048, 128, {511, 0}, true);
+  time("2x16/4x2048x128, 255 causal", 2, 16, 4, 2048, 128, {255, 0}, true);
+  time("2x16/4x2048x64, 960 causal", 2, 16, 4, 2048, 64, {960, 0}, true);
+  time("1x32/8x8192x128, 4032 causal", 1, 32, 8, 8192, 128, {4032, 0}, true);
 }
 
 } // namespace trainrt::cuda::test

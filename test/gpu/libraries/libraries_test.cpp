@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// gpu-libraries-test [gemm|attention|segments|workspace|convolution] [test|time]: the runtime's use
-// of cuBLASLt and cuDNN on a device. All parts by default. Ends with "N passed, N failed".
+// gpu-libraries-test [gemm|attention|windows|segments|segment-windows|workspace|convolution]
+// [test|time]: the runtime's use of cuBLASLt and cuDNN on a device, and its own attention. All
+// parts by default. Ends with "N passed, N failed".
 
 #include "device.h"
 #include "tests.h"
@@ -19,7 +20,9 @@ struct Part {
 constexpr Part parts[] = {
     {"gemm", testGemm, timeGemms},
     {"attention", testAttention, timeAttentions},
+    {"windows", testWindows, timeWindows},
     {"segments", testSegments, timeSegments},
+    {"segment-windows", testSegmentWindows, nullptr},
     {"workspace", testWorkspaces, nullptr},
     {"convolution", testConvolutions, timeConvolutions},
 };
@@ -42,7 +45,8 @@ int main(int argc, char **argv) {
       test = false;
     else {
       std::fprintf(stderr,
-                   "usage: %s [gemm|attention|segments|workspace|convolution] [test|time]\n",
+                   "usage: %s [gemm|attention|windows|segments|segment-windows|workspace|"
+                   "convolution] [test|time]\n",
                    argv[0]);
       return 2;
     }

@@ -5,7 +5,7 @@
 
 #include "device.h"
 #include "device/cuda/dnn/dnn.h"
-#include "device/cuda/segment_attention.h"
+#include "device/cuda/own_attention.h"
 #include "tests.h"
 
 #include <algorithm>
@@ -279,6 +279,15 @@ std::vector<bool> dropoutMask(Device &device, Problem &problem, const AttentionP
   return keep;
 }
 
+/// The runtime's own kernels for what they take: with a long window the gradients only.
+struct OwnOrDnn {
+  OwnAttention &own;
+  Cudnn &dnn;
+  Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
+    return own.takes(call) ? own.prepare(call, plan) : dnn.prepare(call, plan);
+  }
+};
+
 /// The mean errors of o and the gradients.
 using Errors = std::array<double, 4>;
 
@@ -434,8 +443,8 @@ void testSegments(Device &device) {
   std::unique_ptr<Cudnn> dnn, second;
   if (!check(Cudnn::load(dnn), "cuDNN"))
     return;
-  std::unique_ptr<SegmentAttention> own;
-  if (!check(SegmentAttention::load(own), "the runtime's own kernels"))
+  std::unique_ptr<OwnAttention> own;
+  if (!check(OwnAttention::load(own), "the runtime's own kernels"))
     return;
   const std::vector<Case> all = cases();
   for (Case test : all) {
@@ -443,7 +452,8 @@ void testSegments(Device &device) {
     if (!own->takes(Problem(device, test).call(true)))
       continue;
     test.name = "own " + test.name;
-    const Errors kernel = run(device, *own, test);
+    OwnOrDnn both = {*own, *dnn};
+    const Errors kernel = run(device, both, test);
     std::printf("%-44s errors", test.name.c_str());
     for (size_t i = 0; i < kernel.size(); ++i) {
       std::printf(" %.3f (cuDNN %.3f)", kernel[i], library[i]);
@@ -474,6 +484,21 @@ void testSegments(Device &device) {
   check(second->counts().built == 0 && second->counts().restored > 0, "segments, a second start",
         std::to_string(second->counts().built) + " plans were built, " +
             std::to_string(second->counts().restored) + " restored");
+}
+
+void testSegmentWindows(Device &device) {
+  PlanFolder folder;
+  std::unique_ptr<Cudnn> dnn;
+  std::unique_ptr<OwnAttention> own;
+  if (!check(Cudnn::load(dnn), "cuDNN") ||
+      !check(OwnAttention::load(own), "the runtime's own kernels"))
+    return;
+  for (Case test : cases())
+    if (test.longest > 256 && own->takes(Problem(device, test).call(true))) {
+      test.name = "own " + test.name;
+      OwnOrDnn both = {*own, *dnn};
+      run(device, both, test);
+    }
 }
 
 void timeSegments(Device &device) {

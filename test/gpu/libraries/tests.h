@@ -11,9 +11,12 @@ void testGemm(Device &device);
 void timeGemms(Device &device);
 void testAttention(Device &device);
 void timeAttentions(Device &device);
+void testWindows(Device &device);
+void timeWindows(Device &device);
 void testConvolutions(Device &device);
 void timeConvolutions(Device &device);
 void testSegments(Device &device);
+void testSegmentWindows(Device &device);
 void timeSegments(Device &device);
 void testWorkspaces(Device &device);
 

@@ -37,11 +37,11 @@ Status Libraries::dnn(Dnn *&library) {
   return {};
 }
 
-Status Libraries::segmentAttention(SegmentAttention *&library) {
+Status Libraries::ownAttention(OwnAttention *&library) {
   std::lock_guard lock(mutex);
-  if (!loadedSegmentAttention)
-    TRAINRT_TRY(SegmentAttention::load(loadedSegmentAttention));
-  library = loadedSegmentAttention.get();
+  if (!loadedOwnAttention)
+    TRAINRT_TRY(OwnAttention::load(loadedOwnAttention));
+  library = loadedOwnAttention.get();
   return {};
 }
 
@@ -156,13 +156,15 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   auto &convolutions = calls.convolutions;
   Blas *blas = nullptr;
   Dnn *dnn = nullptr;
-  SegmentAttention *own = nullptr;
+  OwnAttention *own = nullptr;
   // Only what is needed is loaded.
   // Loading costs time and memory of the GPU.
   if (!gemms.empty())
     TRAINRT_TRY(libraries.blas(blas));
-  if (std::ranges::any_of(attentions, [](const auto &entry) { return entry.call.segments > 0; }))
-    TRAINRT_TRY(libraries.segmentAttention(own));
+  if (std::ranges::any_of(attentions, [](const auto &entry) {
+        return entry.call.segments > 0 || entry.call.band != AttentionBand();
+      }))
+    TRAINRT_TRY(libraries.ownAttention(own));
   if (!convolutions.empty() || !std::ranges::all_of(attentions, [&](const auto &entry) {
         return own && own->takes(entry.call);
       }))

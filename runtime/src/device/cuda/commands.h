@@ -7,7 +7,7 @@
 #include "device/cuda/commands/device_command.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/libraries.h"
-#include "device/cuda/segment_attention.h"
+#include "device/cuda/own_attention.h"
 #include "device/thread_pool.h"
 #include "plan/execution_plan.h"
 
@@ -26,7 +26,7 @@ public:
   Status blas(Blas *&library);
   Status dnn(Dnn *&library);
   bool hasDnn() const { return loadedDnn != nullptr; }
-  Status segmentAttention(SegmentAttention *&library);
+  Status ownAttention(OwnAttention *&library);
   /// Uses what was chosen for matmuls and convolutions on a machine like this one. `machine` is its
   /// name: for those for which nothing was chosen on it, but on others; else for those for which
   /// something was; empty if nothing was chosen for any.
@@ -36,7 +36,7 @@ private:
   std::mutex mutex;
   std::unique_ptr<Blas> loadedBlas;
   std::unique_ptr<Dnn> loadedDnn;
-  std::unique_ptr<SegmentAttention> loadedSegmentAttention;
+  std::unique_ptr<OwnAttention> loadedOwnAttention;
 };
 
 class Commands {

@@ -5,12 +5,7 @@
 #ifndef TRAINRT_DEVICE_CUDA_SEGMENT_ATTENTION_H
 #define TRAINRT_DEVICE_CUDA_SEGMENT_ATTENTION_H
 
-#include "device/cuda/driver.h"
-#include "device/cuda/libraries.h"
-
-#include <map>
-#include <mutex>
-#include <string>
+#include "device/cuda/kernels/attention_kernels.h"
 
 namespace trainrt::cuda {
 
@@ -18,30 +13,18 @@ class SegmentAttention {
 public:
   /// The context is current, here and when this is destroyed.
   static Status load(std::unique_ptr<SegmentAttention> &attention);
-  ~SegmentAttention();
-  SegmentAttention(const SegmentAttention &) = delete;
-  SegmentAttention &operator=(const SegmentAttention &) = delete;
 
   /// Whether it computes such a call; else cuDNN does. The same for a forward and its backward,
   /// which have to have one mask of dropout: a matter of sizes and the device only.
   bool takes(const AttentionCall &call) const;
-  /// Of a call that it takes. Several threads may call it at once: each kernel is compiled by the
-  /// driver when it is first asked for.
+  /// Of a call that it takes. Several threads may call it at once.
   Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan);
 
 private:
-  explicit SegmentAttention(const Driver &driver) : driver(driver) {}
-  struct Kernel {
-    std::mutex mutex;
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
-  };
-  Status load(const std::string &name, Kernel &kernel) const;
+  explicit SegmentAttention(const Driver &driver) : driver(driver), kernels(driver) {}
 
   const Driver &driver;
-  int sharedBytes = 0; ///< that a thread block may have
-  /// By name; none where the build made none.
-  std::map<std::string, Kernel> kernels;
+  AttentionKernels kernels;
 };
 
 } // namespace trainrt::cuda

@@ -38,13 +38,14 @@ struct alignas(16) Chunk {
 class Emulation {
 public:
   Emulation(unsigned threads, size_t sharedBytes);
-  void run(unsigned x, unsigned y, const std::function<void()> &kernel);
+  void run(unsigned x, unsigned y, unsigned z, const std::function<void()> &kernel);
 
   static Emulation &current() { return *active; }
   unsigned number() const { return running; }
   unsigned size() const { return unsigned(fibers.size()); }
   unsigned blockX() const { return x; }
   unsigned blockY() const { return y; }
+  unsigned blockZ() const { return z; }
 
   /// Shared memory at an address, of `bytes` that are a multiple of their place.
   unsigned char *shared(uint32_t address, size_t bytes) {
@@ -57,7 +58,7 @@ public:
   void collective(const char *name, Arguments &own, void (*answer)(Arguments *const (&)[32]));
   void meet();
   /// Copies that are not done before they are waited for.
-  void later(uint32_t to, const void *from, bool valid);
+  void later(uint32_t to, const void *from, bool valid, size_t size = 16);
   void finishCopies();
 
   /// Not 0, so that an address is not taken for an offset.
@@ -70,6 +71,7 @@ private:
     bool done = false;
     struct Copy {
       uint32_t to;
+      size_t size;
       std::array<unsigned char, 16> bytes;
     };
     std::vector<Copy> copies;
@@ -106,7 +108,7 @@ private:
   size_t schedulerBytes = 0;
 #endif
   const std::function<void()> *kernel = nullptr;
-  unsigned running = 0, x = 0, y = 0, inBarrier = 0;
+  unsigned running = 0, x = 0, y = 0, z = 0, inBarrier = 0;
   uint64_t barriers = 0;
 };
 
@@ -143,9 +145,10 @@ inline void Emulation::yield() {
 #endif
 }
 
-inline void Emulation::run(unsigned blockX, unsigned blockY, const std::function<void()> &body) {
+inline void Emulation::run(unsigned blockX, unsigned blockY, unsigned blockZ,
+                           const std::function<void()> &body) {
   active = this;
-  x = blockX, y = blockY;
+  x = blockX, y = blockY, z = blockZ;
   kernel = &body;
   inBarrier = 0;
   std::fill(memory.begin(), memory.end(), 0xff); // NaNs
@@ -205,15 +208,15 @@ inline void Emulation::meet() {
   await([this, mine = barriers] { return barriers != mine; });
 }
 
-inline void Emulation::later(uint32_t to, const void *from, bool valid) {
-  Fiber::Copy copy = {to, {}};
+inline void Emulation::later(uint32_t to, const void *from, bool valid, size_t size) {
+  Fiber::Copy copy = {to, size, {}};
   if (valid)
-    std::memcpy(copy.bytes.data(), from, 16);
+    std::memcpy(copy.bytes.data(), from, size);
   fibers[running]->copies.push_back(copy);
 }
 inline void Emulation::finishCopies() {
   for (const Fiber::Copy &copy : fibers[running]->copies)
-    std::memcpy(shared(copy.to, 16), copy.bytes.data(), 16);
+    std::memcpy(shared(copy.to, copy.size), copy.bytes.data(), copy.size);
   fibers[running]->copies.clear();
 }
 
@@ -224,6 +227,7 @@ inline uint32_t thread() { return Emulation::current().number(); }
 inline uint32_t threads() { return Emulation::current().size(); }
 inline uint32_t blockX() { return Emulation::current().blockX(); }
 inline uint32_t blockY() { return Emulation::current().blockY(); }
+inline uint32_t blockZ() { return Emulation::current().blockZ(); }
 inline uint32_t opaque(uint32_t x) { return x; }
 inline void barrier() { Emulation::current().meet(); }
 inline float exp2(float x) { return std::exp2(x); }
@@ -260,6 +264,9 @@ inline uint32_t vote(bool x) {
 
 inline void copy(uint32_t to, const void *from, bool valid) {
   Emulation::current().later(to, from, valid);
+}
+inline void copyWord(uint32_t to, const void *from, bool valid) {
+  Emulation::current().later(to, from, valid, 4);
 }
 inline void copied() { Emulation::current().finishCopies(); }
 inline Chunk load(const void *from) {

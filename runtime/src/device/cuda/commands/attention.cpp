@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention by cuDNN, or over short segments by the runtime's own kernels.
+// Attention by cuDNN, or where they take it by the runtime's own kernels.
 
 #include "device/cuda/commands/library_command.h"
 

@@ -16,7 +16,7 @@ enum : int {
 } // namespace
 
 extern "C" __attribute__((global, launch_bounds(threads, TRAINRT_KERNEL))) void
-trainrt_attention(const trainrt::cuda::SegmentAttentionArguments args) {
+trainrt_attention(const trainrt::cuda::AttentionArguments args) {
   using namespace trainrt::cuda;
   device::TRAINRT_KERNEL<warp::TRAINRT_TYPE, TRAINRT_COLUMNS>(args);
 }

@@ -26,6 +26,7 @@ TRAINRT_DEVICE uint32_t thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 TRAINRT_DEVICE uint32_t threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 TRAINRT_DEVICE uint32_t blockX() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 TRAINRT_DEVICE uint32_t blockY() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+TRAINRT_DEVICE uint32_t blockZ() { return __nvvm_read_ptx_sreg_ctaid_z(); }
 
 /// The same value, of which the compiler knows nothing: what follows from it takes no registers
 /// outside of a loop.
@@ -71,6 +72,13 @@ TRAINRT_DEVICE void copy(uint32_t to, const void *from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
                : "r"(to), "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+/// 4 bytes.
+TRAINRT_DEVICE void copyWord(uint32_t to, const void *from, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(to), "l"(from), "r"(valid ? 4 : 0)
                : "memory");
 }
 /// Waits for this thread's copies.

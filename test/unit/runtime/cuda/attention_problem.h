@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernels for attention over short segments, run on the host by an emulation of a thread block,
-// against the definition in f64.
+// Attention by the runtime's kernels, run on the host by an emulation of a thread block, against
+// the definition in f64.
+#ifndef TRAINRT_TEST_CUDA_ATTENTION_PROBLEM_H
+#define TRAINRT_TEST_CUDA_ATTENTION_PROBLEM_H
 
 #include "cuda/warp_emulation.h"
 
 #include "device/cuda/kernels/segment_attention.h"
+#include "device/cuda/kernels/windowed_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +15,7 @@
 #include <numeric>
 #include <random>
 
-using namespace trainrt::cuda;
-
-namespace {
+namespace trainrt::cuda::test {
 
 struct Case {
   std::vector<int> lengths = {37, 1, 0, 64, 5};
@@ -23,6 +24,8 @@ struct Case {
   double dropout = 0;
   unsigned threads = 128;
   int before = 1 << 20, after = 1 << 20;
+  /// Gradients by the kernels for windows; `samples`: of samples of equal lengths, without offsets.
+  bool windows = false, samples = false;
 
   /// The columns of a segment that row `i` of it sees.
   int first(int i) const { return std::max(0, i - before); }
@@ -33,7 +36,7 @@ struct Case {
   float scale() const { return float(1 / std::sqrt(double(columns))); }
 };
 
-constexpr float mark = 7;
+inline constexpr float mark = 7;
 
 /// [rows, heads, columns], in a row that may hold more. Behind the segments NaNs.
 template <typename T> struct Matrices {
@@ -56,7 +59,7 @@ template <typename T> struct Matrices {
           set(t, h, c, t < used ? normal(random) : NAN);
   }
   HeadMatrices description() {
-    return {uint64_t(data.data()), int64_t(row * 2), int64_t(columns * 2)};
+    return {uint64_t(data.data()), int64_t(row * 2), int64_t(columns * 2), 0};
   }
 
   int rows, heads, columns, row;
@@ -76,8 +79,8 @@ template <typename T, int Columns> struct Problem {
       offsets.push_back(offsets.back() + length);
   }
 
-  SegmentAttentionArguments arguments() {
-    SegmentAttentionArguments args;
+  AttentionArguments arguments() {
+    AttentionArguments args;
     args.q = q.description(), args.k = k.description(), args.v = v.description();
     args.o = o.description(), args.dO = dO.description(), args.dQ = dQ.description();
     args.dK = dK.description(), args.dV = dV.description();
@@ -94,18 +97,52 @@ template <typename T, int Columns> struct Problem {
     return args;
   }
   void run(bool backward) {
-    const SegmentAttentionArguments args = arguments();
+    if (backward && test.windows)
+      return runWindows();
+    const AttentionArguments args = arguments();
     const size_t matrix = size_t(args.longest) * Columns * 2;
     warp::Emulation emulation(test.threads,
                               backward ? 4 * matrix + size_t(args.longest) * 8 : 2 * matrix);
     for (int y = 0; y < args.segments + args.clearing; ++y)
       for (int x = 0; x < (backward ? test.kvHeads : test.heads); ++x)
-        emulation.run(unsigned(x), unsigned(y), [&] {
+        emulation.run(unsigned(x), unsigned(y), 0, [&] {
           if (backward)
             device::backward<T, Columns>(args);
           else
             device::forward<T, Columns>(args);
         });
+  }
+  void runWindows() {
+    AttentionArguments args = arguments();
+    args.statsRow = test.heads, args.statsHead = 1;
+    args.clearing = (args.longest + windowRows - 1) / windowRows;
+    std::vector<float> byHead, logs(stats.size(), NAN), dots(stats.size(), NAN);
+    args.logs = uint64_t(logs.data()), args.dots = uint64_t(dots.data());
+    if (test.samples) {
+      // The statistics lie [samples, heads, rows].
+      args.offsets = 0, args.rows = test.lengths[0];
+      args.statsRow = 1, args.statsHead = args.rows, args.statsSample = args.heads * args.rows;
+      for (HeadMatrices *each :
+           {&args.q, &args.k, &args.v, &args.o, &args.dO, &args.dQ, &args.dK, &args.dV})
+        each->sample = args.rows * each->row;
+      for (int g = 0; g < args.segments; ++g)
+        for (int h = 0; h < args.heads; ++h)
+          for (int i = 0; i < args.rows; ++i)
+            byHead.push_back(stats[size_t((g * args.rows + i) * args.heads + h)]);
+      args.stats = uint64_t(byHead.data());
+    }
+    for (bool keys : {false, true}) {
+      warp::Emulation emulation(windowThreads, size_t(windowSharedBytes(Columns, keys)));
+      for (int z = 0; z < args.segments + !test.samples; ++z)
+        for (int y = 0; y < (keys ? test.kvHeads : test.heads); ++y)
+          for (int x = 0; x < args.clearing; ++x)
+            emulation.run(unsigned(x), unsigned(y), unsigned(z), [&] {
+              if (keys)
+                device::windowKeys<T, Columns>(args);
+              else
+                device::windowQueries<T, Columns>(args);
+            });
+    }
   }
 
   /// The mask of dropout by (head, row, column), read through values that are columns of the
@@ -219,7 +256,7 @@ template <typename T, int Columns> struct Problem {
   alignas(8) int64_t seed[2] = {11, 5};
 };
 
-class SegmentAttention : public testing::Test {
+class AttentionKernels : public testing::Test {
   void SetUp() override {
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -229,89 +266,6 @@ class SegmentAttention : public testing::Test {
   }
 };
 
-TEST_F(SegmentAttention, IsItsDefinition) {
-  for (bool causal : {false, true}) {
-    Case test;
-    test.causal = causal;
-    Problem<warp::BF16, 64>(test).compare();
-    Problem<warp::F16, 64>(test).compare();
-    test.columns = 40; // fewer than there is room for
-    Problem<warp::BF16, 64>(test).compare();
-    test.columns = 128, test.lengths = {33, 2, 17};
-    Problem<warp::BF16, 128>(test).compare();
-  }
-}
+} // namespace trainrt::cuda::test
 
-TEST_F(SegmentAttention, LongSegments) {
-  for (bool causal : {false, true}) {
-    Case test;
-    test.causal = causal, test.lengths = {150, 81}, test.heads = test.kvHeads = 1;
-    Problem<warp::BF16, 64>(test).compare();
-  }
-}
-
-TEST_F(SegmentAttention, Windows) {
-  for (auto [before, after] : {std::pair{0, 0}, {1, 0}, {0, 3}, {15, 17}, {16, 1}, {40, 200}}) {
-    Case test;
-    test.before = before, test.after = after;
-    test.heads = test.kvHeads = 1, test.lengths = {70, 1, 0, 33};
-    SCOPED_TRACE(testing::Message() << before << " " << after);
-    Problem<warp::BF16, 64>(test).compare();
-  }
-  Case test;
-  test.causal = true, test.before = 19, test.heads = 4, test.lengths = {50, 16};
-  Problem<warp::BF16, 64>(test).compare();
-  test.causal = false;
-  test.before = 20, test.after = 5, test.dropout = 0.2, test.lengths = {90, 30};
-  Problem<warp::F16, 64>(test).compare();
-  test.columns = 128, test.dropout = 0;
-  Problem<warp::BF16, 128>(test).compare();
-}
-
-TEST_F(SegmentAttention, ManySegments) {
-  Case test;
-  test.heads = test.kvHeads = 1;
-  for (size_t number : {33, 70, 140}) {
-    std::mt19937 random(5);
-    test.lengths.clear();
-    for (size_t i = 0; i < number; ++i)
-      test.lengths.push_back(int(random() % 40));
-    Problem<warp::BF16, 64>(test).compare();
-  }
-}
-
-TEST_F(SegmentAttention, GroupsOfHeads) {
-  for (bool causal : {false, true}) {
-    Case test;
-    test.causal = causal, test.heads = 4, test.lengths = {7, 70, 0, 1};
-    Problem<warp::BF16, 64>(test).compare();
-    test.kvHeads = 1;
-    Problem<warp::BF16, 64>(test).compare();
-  }
-}
-
-TEST_F(SegmentAttention, Strides) {
-  Case test;
-  test.packed = true;
-  Problem<warp::BF16, 64>(test).compare();
-}
-
-TEST_F(SegmentAttention, NumbersOfWarps) {
-  Case test;
-  for (unsigned threads : {256, 384}) {
-    test.threads = threads;
-    Problem<warp::BF16, 64>(test).compare();
-  }
-}
-
-TEST_F(SegmentAttention, Dropout) {
-  for (bool causal : {false, true}) {
-    Case test;
-    test.causal = causal, test.dropout = 0.1;
-    Problem<warp::BF16, 64>(test).compare();
-    test.kvHeads = 1, test.dropout = 0.5;
-    Problem<warp::F16, 64>(test).compare();
-  }
-}
-
-} // namespace
+#endif // TRAINRT_TEST_CUDA_ATTENTION_PROBLEM_H

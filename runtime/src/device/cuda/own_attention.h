@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Attention by the runtime's own kernels, where they are quicker than cuDNN's.
+#ifndef TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
+#define TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
+
+#include "device/cuda/segment_attention.h"
+#include "device/cuda/windowed_attention.h"
+
+namespace trainrt::cuda {
+
+/// What is said of its two parts holds for it.
+class OwnAttention {
+public:
+  static Status load(std::unique_ptr<OwnAttention> &attention) {
+    auto made = std::make_unique<OwnAttention>();
+    TRAINRT_TRY(SegmentAttention::load(made->segments));
+    TRAINRT_TRY(WindowedAttention::load(made->windows));
+    attention = std::move(made);
+    return {};
+  }
+  bool takes(const AttentionCall &call) const {
+    return segments->takes(call) || windows->takes(call);
+  }
+  Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
+    return segments->takes(call) ? segments->prepare(call, plan) : windows->prepare(call, plan);
+  }
+
+private:
+  std::unique_ptr<SegmentAttention> segments;
+  std::unique_ptr<WindowedAttention> windows;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
