@@ -116,7 +116,8 @@ def class_table(lines):
                     str(line["commands"]),
                     f"{line['ms']:.2f}",
                     f"{limit:.2f}",
-                    f"{line['ms'] / limit:.2f}" if limit else "-",
+                    # Of next to nothing the launch is all.
+                    f"{line['ms'] / limit:.2f}" if limit >= 0.01 else "-",
                     f"{line['bytes'] / 1e9:.2f}",
                     f"{line['flops'] / 1e12:.2f}",
                 ]
