@@ -4,6 +4,8 @@
 #include "lib/Driver/PluginStub.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "format/status.h"
+#include "trainc/Conversion/ONNXToTrain/NodeContext.h"
+#include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 #include "trainc/Package/ProgramWriter.h"
 #include "trainc/Support/Nearest.h"
 #include "llvm/Support/Path.h"
@@ -12,7 +14,8 @@ using namespace mlir;
 using namespace trainc;
 
 static std::string operatorName(onnx::NodeOp node) {
-  return (node.getDomain() + "::" + node.getOpType()).str();
+  return ((node.getDomain().empty() ? "ai.onnx" : node.getDomain()) + "::" + node.getOpType())
+      .str();
 }
 
 /// Axes of sizes that are not known are called after `axes`; where not even their number is, the
@@ -70,9 +73,13 @@ static plugin::Operator describe(onnx::NodeOp node) {
 int trainc::writePluginStub(Compilation &c) {
   const std::string &wanted = c.options.pluginStub;
   onnx::NodeOp found;
+  legalize::HandlerTable own;
+  legalize::registerAll(own);
   std::vector<std::string> names;
   c.module->walk([&](onnx::NodeOp node) {
-    if (!node.getDomain().empty() && node.getDomain() != "trainc" && node.getNumRegions() == 0)
+    if (!own.entries.contains(node.getDomain().empty() ? node.getOpType().str()
+                                                       : operatorName(node)) &&
+        node.getDomain() != "trainc" && node.getNumRegions() == 0)
       names.push_back(operatorName(node));
     if (!found && operatorName(node) == wanted)
       found = node;
@@ -82,7 +89,7 @@ int trainc::writePluginStub(Compilation &c) {
   if (!found || !llvm::is_contained(names, wanted)) {
     Log::error(c.options.model, "--write-plugin-stub: the model has no operator '" + wanted +
                                     "' that a plug-in could compute" + suggestion(wanted, names) +
-                                    (names.empty() ? "; it has none of other domains than ONNX's"
+                                    (names.empty() ? "; it has none that the compiler lacks"
                                                    : "; it has " + llvm::join(names, ", ")));
     return ExitInput;
   }

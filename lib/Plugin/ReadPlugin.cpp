@@ -186,9 +186,9 @@ private:
     op.plugin = plugin.name;
     std::optional<StringRef> name = object->getString("name");
     auto [domain, type] = name.value_or("").split("::");
-    if (domain.empty() || domain == "ai.onnx" || domain.starts_with("trainc.") || !isName(type))
-      return fail("an operator has a 'name', \"DOMAIN::NAME\"; operators of ONNX's own domain "
-                  "are none of a plug-in, nor those of domains that begin with trainc.",
+    if (domain.empty() || domain.starts_with("trainc.") || !isName(type))
+      return fail("an operator has a 'name', \"DOMAIN::NAME\"; ONNX's own domain is ai.onnx, and "
+                  "domains that begin with trainc. are none of a plug-in",
                   name ? quoted(*name) : quoted("operators"));
     const size_t at = text.find(quoted("name"), scope);
     scope = at == StringRef::npos ? scope : at;

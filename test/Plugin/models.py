@@ -39,6 +39,7 @@ FIRST = "node 'op/Op' (trainc.plugin::my::Op, opset 1): "
 #: (edit of the model, edit of the plug-in's text, what is told)
 CASES = [
     ((), (), None),
+    (("my::Op(", "Det("), ('"my::Op"', '"ai.onnx::Det"'), None),
     (("k=2", "k=2 z=1"), (), "node 'op' (my::Op) has an attribute 'z', which the plug-in does not declare (p.json:"),
     (("(h, v)", "(h)"), (), "node 'op/Op' (trainc.plugin::my::Op, opset 1): its input 1 is missing|its input 'v' is missing"),
     (("(h, v)", "(ids, v)"), (), FIRST + "its input 'x' is tensor<?xi64, #train.dims<batch>>, and the plug-in takes 'x: f32[..., n]' (p.json:"),

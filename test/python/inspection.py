@@ -109,9 +109,12 @@ def in_a_browser(folder, models, browser):
     # A name that would be more than a name if it were not told as text.
     hostile = "</script><img src=//example.org/x.png onerror=document.title=1>"
     model = onnx.load(models / "bert-cls.onnx")
-    next(node for node in model.graph.node if node.op_type == "Softmax" or node.op_type == "Tanh").name = hostile
+    node = next(node for node in model.graph.node if node.op_type == "Softmax" or node.op_type == "Tanh")
+    times = (folder / "base.json").read_text().replace(json.dumps(node.name), json.dumps(hostile))
+    (folder / "renamed.json").write_text(times)
+    node.name = hostile
     onnx.save(model, folder / "model.onnx")
-    said = inspect(folder / "model.onnx", "-o", folder / "page.html", "--target", "cpu:x86-64-v3", "--dropout", "off", "--dim", "batch=1..4", "--dim", "seq=1..11", "--profile", folder / "base.json")
+    said = inspect(folder / "model.onnx", "-o", folder / "page.html", "--target", "cpu:x86-64-v3", "--dropout", "off", "--dim", "batch=1..4", "--dim", "seq=1..11", "--profile", folder / "renamed.json")
     assert "wrote" in said, said
     assert "//example.org" not in re.sub(r"<script type.*?</script>", "", (folder / "page.html").read_text())
     browser.open(folder / "page.html")
@@ -207,6 +210,12 @@ def refused(folder, models):
     assert "other.json: is not a file of trainc-run --profile" in inspect(package, "--profile", folder / "other.json", code=1)
     (folder / "far.json").write_text((folder / "base.json").read_text().replace('"command":1,', '"command":1000,', 1))
     assert "has command 1000 of 'step', which the package has not: it is of another one" in inspect(package, "--profile", folder / "far.json", code=1)
+    lines = [json.loads(line) for line in (folder / "base.json").read_text().splitlines()]
+    (folder / "moved.json").write_text("".join(json.dumps({**line, "nodes": ["elsewhere"]}) + "\n" for line in lines))
+    assert "is of other nodes of the model than in the package" in inspect(package, "--profile", folder / "moved.json", code=1)
+    assert "is a folder, not a model or a package" in inspect(folder, code=1)
+    (folder / "half.tpk").write_bytes(package.read_bytes()[:3000])
+    assert "half.tpk: is no package, or a damaged one" in inspect(folder / "half.tpk", code=1)
     assert "none.json: no such file" in inspect(package, "--profile", folder / "none.json", code=1)
     with zipfile.ZipFile(folder / "empty.zip", "w") as made:
         made.writestr("a", "b")

@@ -506,7 +506,7 @@ LogicalResult Legalizer::reportProblems() {
       diag << " (" << problem.count << " such nodes, this is the first)";
     noteProducers(diag, node);
     if (options->explainUnsupported)
-      noteStub(diag, node);
+      noteStub(diag, node, /*isUnknown=*/!entryOf(node));
   }
   return failure(!problems.empty());
 }

@@ -43,7 +43,7 @@ static bool mayBeFloat(Value value) {
   return type ? isa<FloatType>(type.getElementType()) : isa<onnx::AnyType>(value.getType());
 }
 
-void noteStub(InFlightDiagnostic &diag, onnx::NodeOp node) {
+void noteStub(InFlightDiagnostic &diag, onnx::NodeOp node, bool isUnknown) {
   // A subgraph is no attribute that a function could have.
   if (node.getNumRegions() || node.getOutputs().empty()) {
     diag.attachNote(node.getLoc()) << "no function can take its place: write it as other operators "
@@ -70,9 +70,10 @@ void noteStub(InFlightDiagnostic &diag, onnx::NodeOp node) {
     note << "; where its derivative is not the one to train with, metadata trainc.gradient = "
          << (node.getOpType() + "_grad").str() << " and "
          << headOf(node, "_grad", known, gradients);
-  if (!node.getDomain().empty())
-    note << "; or a function in C does: --write-plugin-stub " << node.getDomain()
-         << "::" << node.getOpType() << " writes what it begins with";
+  if (isUnknown)
+    note << "; or a function in C does: --write-plugin-stub "
+         << (node.getDomain().empty() ? "ai.onnx" : node.getDomain()) << "::" << node.getOpType()
+         << " writes what it begins with";
 }
 
 } // namespace trainc::legalize

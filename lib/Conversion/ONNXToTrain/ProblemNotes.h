@@ -14,7 +14,9 @@ void noteProducers(mlir::InFlightDiagnostic &diag, onnx::NodeOp node);
 
 /// Notes the heads of a function that would take the place of the node's operator and of its
 /// gradient, in ONNX's text form (docs/plugins.md): what is left to write are the dots.
-void noteStub(mlir::InFlightDiagnostic &diag, onnx::NodeOp node);
+/// `isUnknown`: there is no handler of any form of the operator, so that a plug-in may have it,
+/// too.
+void noteStub(mlir::InFlightDiagnostic &diag, onnx::NodeOp node, bool isUnknown);
 
 } // namespace trainc::legalize
 

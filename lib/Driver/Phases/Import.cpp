@@ -77,14 +77,17 @@ static std::optional<plugin::Fault> readDescription(StringRef file, plugin::Plug
     return fault;
   legalize::HandlerTable own;
   legalize::registerAll(own);
-  for (const plugin::Operator &op : plugins.back().operators)
-    if (own.entries.contains(op.name))
+  for (const plugin::Operator &op : plugins.back().operators) {
+    // Handlers have operators of ONNX's own domain without it.
+    const std::string &name = op.domain == "ai.onnx" ? op.type : op.name;
+    if (own.entries.contains(name))
       return plugin::Fault{op.where, "the operator '" + op.name +
                                          "' is the compiler's own, which plug-ins do not replace; "
                                          "give the nodes another domain or name"};
-    else if (const plugin::LoadedPlugin *other = plugin::findPluginOfOperator(op.name))
+    if (const plugin::LoadedPlugin *other = plugin::findPluginOfOperator(name))
       return plugin::Fault{op.where, "the operator '" + op.name + "' is also one of '" +
                                          other->path + "'; leave one of the two plug-ins out"};
+  }
   return std::nullopt;
 }
 

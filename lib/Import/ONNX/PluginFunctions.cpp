@@ -64,7 +64,7 @@ static void addMetadata(FunctionProto &function, StringRef key, const std::strin
 }
 
 static void setFunction(const Operator &op, FunctionProto &function) {
-  function.set_domain(op.domain);
+  function.set_domain(op.domain == "ai.onnx" ? "" : op.domain);
   function.set_name(op.type);
   auto *opset = function.add_opset_import();
   opset->set_domain(plugin::kDomain.str());
@@ -98,9 +98,14 @@ static void setFunction(const Operator &op, FunctionProto &function) {
     addMetadata(function, "trainc.no_gradient", llvm::join(op.withoutGradient, ","));
 }
 
+/// As descriptions have it; ONNX's own domain has no name in models, mostly.
+static std::string nameOf(const std::string &domain, const std::string &type) {
+  return (domain.empty() ? "ai.onnx" : domain) + "::" + type;
+}
+
 /// Functions take any attributes; what a plug-in would never be told is an error.
 static std::string checkCall(const plugin::Plugins &plugins, const NodeProto &node) {
-  const Operator *op = findOperator(plugins, node.domain() + "::" + node.op_type());
+  const Operator *op = findOperator(plugins, nameOf(node.domain(), node.op_type()));
   if (!op)
     return "";
   for (const AttributeProto &given : node.attribute())
@@ -127,8 +132,11 @@ static std::string checkCalls(const plugin::Plugins &plugins, const Nodes &nodes
 std::string addPluginFunctions(const plugin::Plugins &plugins, ::onnx::ModelProto &model) {
   auto *functions = model.mutable_functions();
   for (int i = functions->size(); i-- > 0;) {
-    const std::string name = functions->Get(i).domain() + "::" + functions->Get(i).name();
-    if (findOperator(plugins, name) || plugin::findPluginOfOperator(name))
+    const FunctionProto &own = functions->Get(i);
+    const std::string name = nameOf(own.domain(), own.name());
+    // Handlers have operators of ONNX's own domain without it.
+    if (findOperator(plugins, name) ||
+        plugin::findPluginOfOperator(own.domain().empty() ? own.name() : name))
       functions->DeleteSubrange(i, 1);
   }
   if (plugins.empty())

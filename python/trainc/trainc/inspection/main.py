@@ -55,12 +55,16 @@ def read_lines(path, what):
 
 def read_profile(path, read):
     lines = read_lines(path, "a file of trainc-run --profile")
-    commands = {function.name: len(function.commands) for function in read.functions}
+    commands = {function.name: function.commands for function in read.functions}
     for line in lines:
         if not isinstance(line, dict) or not {"function", "command", "name", "class", "ms"} <= line.keys():
             raise Error(f"{path}: is not a file of trainc-run --profile")
-        if line["command"] >= commands.get(line["function"], 0):
+        own = commands.get(line["function"], [])
+        if line["command"] >= len(own):
             raise Error(f"{path}: has command {line['command']} of '{line['function']}', which the package has not: it is of another one")
+        nodes = [read.nodes[node] for node in own[line["command"]].nodes]
+        if line.get("nodes", nodes) != nodes:
+            raise Error(f"{path}: command {line['command']} of '{line['function']}' is of other nodes of the model than in the package: it is of another one")
     return lines
 
 
@@ -77,6 +81,8 @@ def compiled(model, options, folder):
 def main(arguments):
     said, options = parser().parse_known_args(arguments)
     model = pathlib.Path(said.model)
+    if model.is_dir():
+        raise Error(f"{model}: is a folder, not a model or a package")
     if not model.is_file():
         raise Error(f"{model}: no such file")
     output = said.output or model.with_suffix(".html")
