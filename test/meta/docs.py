@@ -3,11 +3,15 @@
 """docs.py SOURCE BUILD: the generated reference is complete.
 
 Every dialect and every pass folder has its page; every operation and pass has a summary, every pass
-a description with an example; links in hand-written pages lead somewhere."""
+a description with an example; links in hand-written pages lead somewhere, and the files that they name are there."""
 
+import itertools
 import pathlib
 import re
 import sys
+
+#: Tests by the names that lit has for them.
+OF_LIT = {"tools/trainc-run/faults-0"}
 
 
 def main():
@@ -32,6 +36,12 @@ def main():
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             if not (page.parent / link).exists():
                 problems.append(f"{page}: link to {link}, which is not there")
+        for named in re.findall(r"`((?:bench|cmake|dialects|docs|examples|include|lib|python|runtime|scripts|test|tools)/[^`\s]+)`", page.read_text()):
+            # "x.{h,cpp}" is two; NAME, <Pass> and the like stand for any.
+            parts = [part.strip("{}").split(",") for part in re.split(r"(\{[^}]*\})", named)]
+            for path in map("".join, itertools.product(*parts)):
+                if not re.search(r"<|\b[A-Z]{4,}\b", path) and path not in OF_LIT and not any(source.glob(path.rstrip("/"))):
+                    problems.append(f"{page}: names {path}, which is not there")
     print("\n".join(problems))
     return 1 if problems else 0
 
