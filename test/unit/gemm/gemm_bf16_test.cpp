@@ -215,6 +215,25 @@ TEST(GemmBF16, TakesDenormalsForZeros) {
   EXPECT_NE(least / 2, 0);
 }
 
+/// Threads that share a long k add up its chains with the roundings of one thread.
+TEST(GemmBF16, PartsOfKAreAddedUpAsOneThreadDoes) {
+  std::mt19937 random(6);
+  ThreadPool one(1), three(3);
+  for (int smallest : {-4, -70})
+    for (int way = 0; way < 8; ++way) {
+      Case test{20, 40, 2101, 1, bool(way & 1), bool(way & 2), bool(way & 4)};
+      test.beta = float(way % 3) * 0.5f;
+      test.fill(random, smallest);
+      const std::vector<float> before = test.c;
+      for (const GemmKernels *kernels : kernelSets())
+        for (ThreadPool *pool : {&one, &three}) {
+          test.c = before;
+          gemm(test.args, *pool, *kernels);
+          ASSERT_TRUE(test.isWanted()) << kernels->name << ": " << test.text();
+        }
+    }
+}
+
 TEST(GemmBF16, NonFiniteValuesArrive) {
   std::mt19937 random(4);
   ThreadPool pool(2);

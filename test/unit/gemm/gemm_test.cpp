@@ -221,7 +221,8 @@ TEST(Gemm, BitsDependOnValuesOnly) {
   struct Shape {
     int64_t m, n, k, batch;
   };
-  for (Shape shape : {Shape{200, 300, 1100, 1}, Shape{33, 47, 65, 12}, Shape{5, 3, 700, 2}}) {
+  for (Shape shape : {Shape{200, 300, 1100, 1}, Shape{33, 47, 65, 12}, Shape{5, 3, 700, 2},
+                      Shape{15, 33, 1600, 1}, Shape{90, 110, 2600, 1}}) {
     Case plain{shape.m, shape.n, shape.k};
     plain.batch = {shape.batch};
     plain.fill(random);

@@ -49,9 +49,11 @@ struct Product {
 };
 
 TEST(WorkingMemory, IsWhatProductsTake) {
-  for (Product product : {Product{1, 3, 5, 7}, Product{1, 300, 200, 700}, Product{1, 64, 3000, 600},
-                          Product{1, 3000, 64, 600, true}, Product{40, 20, 30, 40},
-                          Product{2, 200, 200, 200}, Product{1, 1, 100, 100}}) {
+  for (Product product :
+       {Product{1, 3, 5, 7}, Product{1, 300, 200, 700}, Product{1, 64, 3000, 600},
+        Product{1, 3000, 64, 600, true}, Product{40, 20, 30, 40}, Product{2, 200, 200, 200},
+        Product{1, 1, 100, 100}, Product{1, 40, 20, 3000}, Product{1, 20, 40, 3000, true},
+        Product{2, 15, 300, 2100}}) {
     ThreadPool one(1), three(3);
     WorkingMemory toldOfOne(gemmTile(), 1), toldOfThree(gemmTile(), 3);
     product.run(one, toldOfOne);

@@ -4,10 +4,11 @@
 // contiguous, as few batches as possible), packs panels of A and B, and walks the tiles of C.
 //
 // A thread computes tiles of C from a packed block of B that stays in its L2, and packs the panel
-// of A it works on into L1 (or reads A in place). Two ways through a problem: *shared*, all threads
+// of A it works on into L1 (or reads A in place). Ways through a problem: *shared*, all threads
 // pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
-// batch and packs for itself; for many small ones. And *kept*, all of B was packed by an earlier
-// call. All add up k in the same blocks of at most `blockK`, so the way taken never shows in the
+// batch and packs for itself; for many small ones. *Long*, a thread takes a part of k, where that
+// is long beside C. And *kept*, all of B was packed by an earlier call. All add up k in the same
+// blocks of at most `blockK`, and these in the same chains, so the way taken never shows in the
 // result. Within a parallelFor it is always the second.
 #include "device/cpu/gemm.h"
 
@@ -28,10 +29,6 @@ namespace trainrt {
 
 namespace {
 
-/// Longest chain of k's elements in a tile's registers: a panel of A (14 x 256 floats) stays in L1
-/// while panels of B stream from L2. A sum's error grows with it; a shorter one would move C more
-/// often.
-constexpr int64_t chainK = 256;
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
 /// are smaller where there are fewer than `tilesPerThread`.
 constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
@@ -112,6 +109,9 @@ struct Problem : GemmProblem {
 
   int64_t panelN() const { return tile.panelN(); }
   int64_t kAt(int64_t block) const { return cut(k, block, blocks); }
+  /// Length of the chains of a block of `k`. They are equal, none longer than chainK: a short rest
+  /// would pay for a whole pass over C.
+  int64_t chain(int64_t k) const { return ceilDiv(k, ceilDiv(k, longestChain())); }
 };
 
 /// Adds beta * C into C for an empty sum.
@@ -169,17 +169,21 @@ struct Block {
 
   /// Where block `index` of k of matrix `matrix` begins at column `n0`.
   void select(int64_t matrix, int64_t index, int64_t n0, int64_t columns) {
+    selectRange(matrix, p.kAt(index), p.kAt(index + 1), n0, columns);
+  }
+  /// The same of [begin, end) of k.
+  void selectRange(int64_t matrix, int64_t begin, int64_t end, int64_t n0, int64_t columns) {
     p.select(matrix, a, b, c);
-    const int64_t k0 = p.kAt(index), element = k0 * p.unit;
+    const int64_t element = begin * p.unit;
     a += element * p.a_k * p.elementBytes;
     b += (element * p.b_k + n0 * p.b_n) * p.elementBytes;
     // C is the same for all blocks of k: the first one scales what is there by beta, later ones
     // add.
     c += n0 * p.c_n;
     nLen = columns;
-    k = p.kAt(index + 1) - k0;
+    k = end - begin;
     elements = std::min(k * p.unit, p.elements - element);
-    beta = index == 0 ? p.beta : 1.0f;
+    beta = begin == 0 ? p.beta : 1.0f;
   }
   /// Depends on the way A is read, not on threads: panels are cut as evenly as possible, so that
   /// the last one is not a sliver.
@@ -206,9 +210,7 @@ void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t col
   const FlushDenormals flush(p.unit == 2);
   assert(0 <= panel0 && panel1 <= panels() && column0 % p.panelN() == 0 &&
          "tiles are whole panels");
-  // Chains of equal length, none longer than chainK: a short rest would pay for a whole pass over
-  // C.
-  const int64_t most = chainK / p.unit, longest = k <= most ? k : ceilDiv(k, ceilDiv(k, most));
+  const int64_t longest = p.chain(k);
   for (int64_t k0 = 0; k0 < k; k0 += longest)
     computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
 }
@@ -329,6 +331,63 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
     }
 }
 
+/// Adds results of chains, [chains][m][n], to C: in the order and with the roundings of a
+/// micro kernel that adds them to C itself.
+void addChains(const Problem &p, int64_t matrix, const float *sums, int64_t chains, float keep,
+               ThreadPool &pool) {
+  const char *a, *b;
+  float *c;
+  p.select(matrix, a, b, c);
+  pool.parallelFor(p.m, std::max<int64_t>(1, parallelWork / 16 / (chains * p.n)),
+                   [&](unsigned, int64_t begin, int64_t end) {
+                     const FlushDenormals flush(p.unit == 2);
+                     for (int64_t i = begin; i < end; ++i)
+                       for (int64_t chain = 0; chain < chains; ++chain) {
+                         const float *from = sums + (chain * p.m + i) * p.n;
+                         const float beta = chain == 0 ? keep : 1.0f;
+                         for (int64_t j = 0; j < p.n; ++j) {
+                           float &to = c[i * p.c_m + j * p.c_n];
+                           to = beta == 0.0f   ? from[j]
+                                : beta == 1.0f ? to + from[j]
+                                               : std::fma(beta, to, from[j]);
+                         }
+                       }
+                   });
+}
+
+/// A thread has all of C for some chains of k, reads A and B once and packs for itself. Threads
+/// wait for each other after many chains, whose results are then added up.
+void runLong(const Problem &p, int64_t matrix, ThreadPool &pool) {
+  std::vector<int64_t> ends;
+  for (int64_t index = 0; index < p.blocks; ++index)
+    for (int64_t at = p.kAt(index), end = p.kAt(index + 1), step = p.chain(end - at); at < end;)
+      ends.push_back(at = std::min(at + step, end));
+  const int64_t chains = int64_t(ends.size()), most = p.chainsAtOnce();
+  float *sums = static_cast<float *>(pool.shared(0, size_t(p.chainSums() * 4)));
+  Problem apart = p;
+  apart.c_m = p.n, apart.c_n = 1;
+  for (int64_t first = 0; first < chains; first += most) {
+    const int64_t count = std::min(most, chains - first);
+    pool.parallelFor(count, 1, [&](unsigned worker, int64_t begin, int64_t end) {
+      const FlushDenormals flush(p.unit == 2);
+      float *packedA = static_cast<float *>(
+          pool.scratch(worker, size_t((p.panelFloats() + p.chainFloats()) * 4)));
+      Block block(apart);
+      block.packedB = packedA + p.panelFloats();
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t chain = first + i;
+        block.selectRange(matrix, chain == 0 ? 0 : ends[chain - 1], ends[chain], 0, p.n);
+        block.c = sums + i * p.m * p.n;
+        block.beta = 0;
+        for (int64_t column = 0; column < p.n; column += p.panelN())
+          block.packB(column);
+        block.computeChain(0, block.k, 0, block.panels(), 0, p.n, packedA);
+      }
+    });
+    addChains(p, matrix, sums, count, first == 0 ? p.beta : 1.0f, pool);
+  }
+}
+
 /// All threads on one matrix whose B stays packed, block of k behind block. One loop over tiles for
 /// all of C: there is nothing to wait for in between.
 void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
@@ -393,8 +452,9 @@ void gemm(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels, Ke
     runPrivate(p, pool);
     return;
   }
+  const auto run = p.isLong(pool.size(), pool.inside()) ? runLong : runShared;
   for (int64_t matrix = 0; matrix < matrices; ++matrix)
-    runShared(p, matrix, pool);
+    run(p, matrix, pool);
 }
 
 void gemmF32(const GemmArgs &args, ThreadPool &pool, KeptB *kept) {

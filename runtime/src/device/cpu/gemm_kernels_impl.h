@@ -37,6 +37,11 @@ void microKernel(int64_t k, const float *a, int64_t aStride, const float *b, flo
 #pragma GCC unroll 2
     for (int v = 0; v < panelVectors; ++v)
       __builtin_prefetch(b + (V::prefetchDistance * panelVectors + v) * V::lanes, 0, 3);
+    if (!byRows) { // rows read in place are too far apart for the hardware to foresee them
+      constexpr int ahead = 24;
+      __builtin_prefetch(a + ahead * aStride, 0, 3);
+      __builtin_prefetch(a + ahead * aStride + rows - 1, 0, 3);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
       Vec av = V::set1(byRows ? base[i / 3][i % 3 * aStride + p] : a[i]);

@@ -16,6 +16,9 @@ constexpr int64_t blockK = 512;
 constexpr int64_t chunkN = 2048;
 /// Floats of B that a thread may pack for itself: half of L2.
 constexpr int64_t privateFloats = int64_t(1) << 18;
+/// Blocks of k, at least, that threads share; results of chains that they keep until all have come
+/// (2 MiB), and how many chains each thread has in that time, at least.
+constexpr int64_t longBlocks = 4, keptResults = int64_t(1) << 19, chainsOfThread = 4;
 /// Rows beside which packing B again takes too little of the time to hold it twice.
 constexpr int64_t keptRows = 512;
 } // namespace
@@ -95,6 +98,13 @@ bool GemmProblem::isPrivate(unsigned threads, bool inside) const {
   return inside ||
          (ownFloats() <= privateFloats && (matrices() >= 2 * int64_t(threads) || isSmall()));
 }
+
+bool GemmProblem::isLong(unsigned threads, bool inside) const {
+  return threads > 1 && !inside && blocks >= longBlocks && chainFloats() <= privateFloats &&
+         m * n * chainsOfThread * int64_t(threads) <= keptResults;
+}
+
+int64_t GemmProblem::chainsAtOnce() const { return std::max<int64_t>(1, keptResults / (m * n)); }
 
 bool GemmProblem::keepsB(unsigned threads, const GemmConstants &constants) const {
   return constants.loop && (isSwapped ? constants.a : constants.b) && matrices() == 1 &&

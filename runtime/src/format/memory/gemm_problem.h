@@ -71,7 +71,13 @@ struct GemmProblem {
   int64_t blocks = 1;
   bool isSwapped = false; ///< A and B are the caller's b and a
 
+  /// Longest chain of k's elements in a tile's registers: a panel of A (14 x 256 floats) stays in
+  /// L1 while panels of B stream from L2. A sum's error grows with it; a shorter one would move C
+  /// more often.
+  static constexpr int64_t chainK = 256;
+
   int64_t longestBlock() const { return ceilDiv(k, blocks); }
+  int64_t longestChain() const { return chainK / unit; }
   int64_t paddedN() const { return roundUp(n, tile.panelN()); }
   int64_t matrices() const {
     int64_t count = 1;
@@ -95,6 +101,9 @@ struct GemmProblem {
   /// Whether threads pack whole matrices, each for itself. A thread that is one of several at work
   /// has no others, and no memory that they share.
   bool isPrivate(unsigned threads, bool inside) const;
+  /// Whether threads take parts of k: where it is so long and C so small that they would wait for
+  /// each other at each block of k.
+  bool isLong(unsigned threads, bool inside) const;
   /// Whether B stays packed from the first step of its loop to the last.
   bool keepsB(unsigned threads, const GemmConstants &constants) const;
   int64_t keptFloats() const { return paddedN() * k * unitFloats; }
@@ -105,6 +114,10 @@ struct GemmProblem {
   int64_t panelFloats() const { return roundUp(longestBlock() * unitFloats * tile.rows, 16); }
   int64_t ownFloats() const { return paddedN() * longestBlock() * unitFloats; }
   int64_t sharedFloats() const { return sharedColumns() * longestBlock() * unitFloats; }
+  /// Where threads take parts of k: of a thread's B, chains whose results are kept, and these.
+  int64_t chainFloats() const { return paddedN() * longestChain() * unitFloats; }
+  int64_t chainsAtOnce() const;
+  int64_t chainSums() const { return chainsAtOnce() * m * n; }
 
 private:
   void swapOperands();

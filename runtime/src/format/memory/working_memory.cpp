@@ -26,6 +26,9 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConst
     loop = constants.loop;
     keptInLoop += problem.keptFloats() * 4;
     kept = std::max(kept, keptInLoop);
+  } else if (problem.isLong(threads, inside)) {
+    own += problem.chainFloats() * 4;
+    shared[0] = std::max(shared[0], problem.chainSums() * 4);
   } else {
     shared[0] = std::max(shared[0], problem.sharedFloats() * 4);
   }
