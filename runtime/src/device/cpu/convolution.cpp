@@ -345,7 +345,7 @@ void convolutionF32(const ConvolutionSizes &sizes, float *input, float *filter, 
   if (sizes.isDepthwise()) {
     depthwiseF32(sizes, input, filter, output, pool, kernels);
   } else if (sizes.kind == Convolution::Kind::Filter) {
-    const ConvolutionSums plan(sizes, tile);
+    const ConvolutionSums plan(sizes, tile, pool.size());
     Sums(plan, kernels, input, output, filter, pool).run();
   } else {
     const ConvolutionProduct plan(sizes, tile);

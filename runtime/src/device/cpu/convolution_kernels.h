@@ -30,14 +30,14 @@ struct DepthwiseRow {
 };
 using DepthwiseKernel = void (*)(const DepthwiseRow &row);
 
-/// sums[t * depthwiseChannels + x] += sum over j of a[j * aStride + t * aTap + x] *
-/// b[j * bStride + x] for `channels` x, at most depthwiseChannels, and t below the table's index
-/// plus one.
+/// sums[t * sumStride + x] += sum over j of a[j * aStride + t * aTap + x] * b[j * bStride + x] for
+/// `channels` x, and t below the table's index plus one.
 using DepthwiseSumKernel = void (*)(int64_t columns, const float *a, int64_t aStride, int64_t aTap,
-                                    const float *b, int64_t bStride, int channels, float *sums);
+                                    const float *b, int64_t bStride, int64_t channels, float *sums,
+                                    int64_t sumStride);
 
 struct ConvolutionKernels {
-  static constexpr int maxRows = 14, maxVectors = 2, maxTaps = 3;
+  static constexpr int maxRows = 14, maxVectors = 2, maxTaps = 7;
   ConvolutionSumKernel sum[maxRows][maxVectors];
   DepthwiseKernel depthwise;
   DepthwiseSumKernel depthwiseSum[maxTaps];

@@ -82,41 +82,47 @@ void depthwiseRow(const DepthwiseRow &row) {
     depthwiseChannelsOf<1>(row, column);
 }
 
-template <int taps, bool whole>
+template <int taps, int vectors, bool whole>
 void depthwiseSumsOf(int64_t columns, const float *a, int64_t aStride, int64_t aTap, const float *b,
-                     int64_t bStride, int channels, float *sums) {
-  constexpr int width = depthwiseChannels, vectors = width / V::lanes;
+                     int64_t bStride, int n, float *sums, int64_t sumStride) {
   V::Vec acc[taps][vectors];
-  int n[vectors];
+#pragma GCC unroll 7
+  for (int t = 0; t < taps; ++t)
 #pragma GCC unroll 4
-  for (int v = 0; v < vectors; ++v) {
-    const int left = channels - v * V::lanes;
-    n[v] = left < 0 ? 0 : left < V::lanes ? left : V::lanes;
-#pragma GCC unroll 3
-    for (int t = 0; t < taps; ++t)
-      acc[t][v] = V::load(sums + t * width + v * V::lanes);
-  }
+    for (int v = 0; v < vectors; ++v)
+      acc[t][v] = depthwiseLoad<whole>(sums + t * sumStride + v * V::lanes, n);
   for (int64_t j = 0; j < columns; ++j, a += aStride, b += bStride) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const V::Vec bv = depthwiseLoad<whole>(b + v * V::lanes, n[v]);
-#pragma GCC unroll 3
+      const V::Vec bv = depthwiseLoad<whole>(b + v * V::lanes, n);
+#pragma GCC unroll 7
       for (int t = 0; t < taps; ++t)
-        acc[t][v] = V::fma(depthwiseLoad<whole>(a + t * aTap + v * V::lanes, n[v]), bv, acc[t][v]);
+        acc[t][v] = V::fma(depthwiseLoad<whole>(a + t * aTap + v * V::lanes, n), bv, acc[t][v]);
     }
   }
+#pragma GCC unroll 7
+  for (int t = 0; t < taps; ++t)
 #pragma GCC unroll 4
-  for (int v = 0; v < vectors; ++v)
-#pragma GCC unroll 3
-    for (int t = 0; t < taps; ++t)
-      V::store(sums + t * width + v * V::lanes, acc[t][v]);
+    for (int v = 0; v < vectors; ++v)
+      if (whole)
+        V::store(sums + t * sumStride + v * V::lanes, acc[t][v]);
+      else
+        V::storeFirst(sums + t * sumStride + v * V::lanes, acc[t][v], n);
 }
 
 template <int taps>
 void depthwiseSum(int64_t columns, const float *a, int64_t aStride, int64_t aTap, const float *b,
-                  int64_t bStride, int channels, float *sums) {
-  if (channels == depthwiseChannels)
-    depthwiseSumsOf<taps, true>(columns, a, aStride, aTap, b, bStride, channels, sums);
-  else
-    depthwiseSumsOf<taps, false>(columns, a, aStride, aTap, b, bStride, channels, sums);
+                  int64_t bStride, int64_t channels, float *sums, int64_t sumStride) {
+  // As many chains as there are registers for.
+  constexpr int vectors = taps <= 3 ? 4 : V::lanes >= 16 ? 2 : 1;
+  int64_t x = 0;
+  for (; x + vectors * V::lanes <= channels; x += vectors * V::lanes)
+    depthwiseSumsOf<taps, vectors, true>(columns, a + x, aStride, aTap, b + x, bStride, V::lanes,
+                                         sums + x, sumStride);
+  for (; x + V::lanes <= channels; x += V::lanes)
+    depthwiseSumsOf<taps, 1, true>(columns, a + x, aStride, aTap, b + x, bStride, V::lanes,
+                                   sums + x, sumStride);
+  if (x < channels)
+    depthwiseSumsOf<taps, 1, false>(columns, a + x, aStride, aTap, b + x, bStride,
+                                    int(channels - x), sums + x, sumStride);
 }

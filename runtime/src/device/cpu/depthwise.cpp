@@ -97,7 +97,8 @@ struct ImageLines {
   }
 };
 
-/// The gradient for the filter, of some channels and samples at a time: window after window.
+/// The gradient for the filter, of some samples at a time: window after window. Rows are read
+/// whole; a thread has some channels of them where there are few samples.
 struct DepthwiseSums {
   const ConvolutionSizes &sizes;
   const Phase phase;
@@ -106,34 +107,34 @@ struct DepthwiseSums {
 
   void run(float *filter, ThreadPool &pool) const {
     const DepthwiseParts plan(sizes);
-    const Cuts samples(sizes.batch, plan.samples);
+    const Cuts samples(sizes.batch, plan.samples), channels(sizes.channels, plan.channels);
+    const int64_t row = sizes.channels, taps = sizes.taps(), items = plan.parts * channels.parts;
     float *sums = static_cast<float *>(pool.shared(0, size_t(plan.floats() * 4)));
-    auto count = [&](int64_t block) {
-      return int(std::min<int64_t>(depthwiseChannels, sizes.channels - block * depthwiseChannels));
-    };
-    pool.parallelFor(plan.parts * plan.blocks, 1, [&](unsigned, int64_t begin, int64_t end) {
+    pool.parallelFor(items, 1, [&](unsigned, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        std::fill_n(sums + i * plan.sums, plan.sums, 0.0f);
-        const int64_t block = i % plan.blocks;
-        add(samples.range(i / plan.blocks), block * depthwiseChannels, count(block),
-            sums + i * plan.sums);
+        const int64_t part = i / channels.parts;
+        const Cuts::Range range = channels.range(i % channels.parts);
+        float *to = sums + part * plan.sums + range.begin;
+        for (int64_t tap = 0; tap < taps; ++tap)
+          std::fill_n(to + tap * row, range.size(), 0.0f);
+        add(samples.range(part), range, to);
       }
     });
-    pool.parallelFor(plan.blocks, 1, [&](unsigned, int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block)
-        for (int64_t c = 0; c < count(block); ++c)
-          for (int64_t tap = 0; tap < sizes.taps(); ++tap) {
-            float sum = 0;
-            for (int64_t part = 0; part < plan.parts; ++part)
-              sum += sums[(part * plan.blocks + block) * plan.sums + tap * depthwiseChannels + c];
-            filter[(block * depthwiseChannels + c) * sizes.taps() + tap] = sum;
-          }
-    });
+    pool.parallelFor(row, std::max<int64_t>(1, parallelWork / 16 / (taps * plan.parts)),
+                     [&](unsigned, int64_t begin, int64_t end) {
+                       for (int64_t c = begin; c < end; ++c)
+                         for (int64_t tap = 0; tap < taps; ++tap) {
+                           float sum = 0;
+                           for (int64_t part = 0; part < plan.parts; ++part)
+                             sum += sums[part * plan.sums + tap * row + c];
+                           filter[c * taps + tap] = sum;
+                         }
+                     });
   }
 
 private:
   /// Samples to the sums [taps][channels].
-  void add(const Cuts::Range &samples, int64_t channel, int count, float *sums) const {
+  void add(const Cuts::Range &samples, const Cuts::Range &channels, float *sums) const {
     const auto &[d, h, w] = phase.axes;
     for (int64_t sample = samples.begin; sample < samples.end; ++sample)
       for (int64_t plane = 0; plane < d.count; ++plane)
@@ -149,14 +150,14 @@ private:
               const int64_t window = ((sample * d.count + plane) * h.count + row) * w.count;
               const int64_t tap =
                   (i.index * int64_t(h.taps.size()) + j.index) * int64_t(w.taps.size());
-              addLine(input + line * w.sourceSize * sizes.channels + channel,
-                      output + window * sizes.channels + channel, count,
-                      sums + tap * depthwiseChannels);
+              addLine(input + line * w.sourceSize * sizes.channels + channels.begin,
+                      output + window * sizes.channels + channels.begin, channels.size(),
+                      sums + tap * sizes.channels);
             }
   }
 
   /// Taps side by side share the columns that all of them reach; the others come behind these.
-  void addLine(const float *from, const float *windows, int count, float *sums) const {
+  void addLine(const float *from, const float *windows, int64_t count, float *sums) const {
     const Phase::Axis &w = phase.axes[2];
     const int64_t step = w.sourceStep * sizes.channels;
     const int64_t tapStep =
@@ -166,7 +167,7 @@ private:
         kernels.convolution.depthwiseSum[taps - 1](
             end - begin, from + begin * step + w.taps[tap].offset * sizes.channels, step, tapStep,
             windows + begin * sizes.channels, sizes.channels, count,
-            sums + int64_t(tap) * depthwiseChannels);
+            sums + int64_t(tap) * sizes.channels, sizes.channels);
     };
     for (size_t tap = 0; tap < w.taps.size(); tap += ConvolutionKernels::maxTaps) {
       const size_t taps = std::min<size_t>(ConvolutionKernels::maxTaps, w.taps.size() - tap);

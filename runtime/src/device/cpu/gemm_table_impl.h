@@ -25,9 +25,12 @@ constexpr GemmKernels productKernels(const char *name, GemmPack pack, int pairFl
 
 #ifdef NAME
 #define SUM(rows) {convolutionSum<rows, 1, 2>, convolutionSum<rows, 2, 2>}
-constexpr GemmKernels kernels = productKernels(
-    NAME, packPanel, 2,
-    {{HEIGHTS(SUM)}, depthwiseRow, {depthwiseSum<1>, depthwiseSum<2>, depthwiseSum<3>}});
+constexpr GemmKernels kernels =
+    productKernels(NAME, packPanel, 2,
+                   {{HEIGHTS(SUM)},
+                    depthwiseRow,
+                    {depthwiseSum<1>, depthwiseSum<2>, depthwiseSum<3>, depthwiseSum<4>,
+                     depthwiseSum<5>, depthwiseSum<6>, depthwiseSum<7>}});
 constexpr GemmKernels widenedKernels = productKernels(NAME "-widened", packBF16<Widened>, 2);
 #undef SUM
 #undef NAME

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes of pieces follow from those of the convolution alone, never from the number of threads: the
-// blocks of windows are where the sums of a filter's gradient are cut.
+// Where sums are cut follows from the sizes of the convolution alone, never from the number of
+// threads.
 #include "format/memory/convolution_work.h"
 
 #include <algorithm>
@@ -14,10 +14,12 @@ namespace {
 constexpr int64_t mostBlockFloats = int64_t(1) << 17;
 /// Results of a block, so that a panel of filters in L1 is used many times.
 constexpr int64_t enoughResults = 192;
-/// Windows of a block whose outputs are packed: their panel stays in L1.
-constexpr int64_t mostWindows = 192;
-/// Sums of a thread stay in L2; there are some for every thread of a few.
-constexpr int64_t mostSums = 2048, enoughSums = 16;
+/// Windows of a block whose outputs are packed: their panel stays in L1, but for a little.
+constexpr int64_t mostWindows = 384;
+/// Sums of a thread stay in L2; each has that many pieces, at least.
+constexpr int64_t mostSums = 2048, piecesOfThread = 2;
+/// Parts of a batch whose depthwise sums are made apart.
+constexpr int64_t enoughParts = 16;
 
 int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }
 
@@ -116,12 +118,15 @@ int64_t ConvolutionProduct::threadFloats() const {
   return floats;
 }
 
-ConvolutionSums::ConvolutionSums(const ConvolutionSizes &sizes, const GemmTile &tile)
+ConvolutionSums::ConvolutionSums(const ConvolutionSizes &sizes, const GemmTile &tile,
+                                 unsigned threads)
     : sizes(sizes), tile(tile), channels(sizes.groupChannels()) {
-  // Which channels are summed up together changes no sum.
+  // Which channels are summed up together changes no sum: threads may decide, who pack the output
+  // for each piece.
   const int64_t panels = sizes.groups * ceilDiv(sizes.groupFilters(), tile.panelN());
-  while (channels > 16 && (sizes.taps() * channels > mostSums ||
-                           2 * panels * ceilDiv(sizes.groupChannels(), channels) < enoughSums))
+  while (channels > 16 &&
+         (sizes.taps() * channels > mostSums ||
+          panels * ceilDiv(sizes.groupChannels(), channels) < piecesOfThread * int64_t(threads)))
     channels = ceilDiv(channels, 2);
   const int64_t windows = sizes.axes[2].windows;
   block.columns = ceilDiv(windows, ceilDiv(windows, mostWindows));
@@ -138,18 +143,18 @@ int64_t ConvolutionSums::blockFloats() const {
 }
 
 DepthwiseParts::DepthwiseParts(const ConvolutionSizes &sizes)
-    : blocks(ceilDiv(sizes.channels, depthwiseChannels)),
-      samples(
-          ceilDiv(sizes.batch, std::clamp<int64_t>(ceilDiv(enoughSums, blocks), 1, sizes.batch))),
-      parts(ceilDiv(sizes.batch, samples)), sums(sizes.taps() * depthwiseChannels) {}
+    : samples(ceilDiv(sizes.batch, enoughParts)), parts(ceilDiv(sizes.batch, samples)),
+      channels(roundUp(ceilDiv(sizes.channels, ceilDiv(enoughParts, parts)), 16)),
+      sums(sizes.taps() * sizes.channels) {}
 
-ConvolutionMemory convolutionMemory(const ConvolutionSizes &sizes, const GemmTile &tile) {
+ConvolutionMemory convolutionMemory(const ConvolutionSizes &sizes, const GemmTile &tile,
+                                    unsigned threads) {
   if (sizes.isDepthwise())
     return {sizes.kind == Convolution::Kind::Filter ? DepthwiseParts(sizes).floats()
                                                     : sizes.taps() * sizes.channels,
             0};
   if (sizes.kind == Convolution::Kind::Filter)
-    return {0, ConvolutionSums(sizes, tile).threadFloats()};
+    return {0, ConvolutionSums(sizes, tile, threads).threadFloats()};
   const ConvolutionProduct product(sizes, tile);
   return {product.sharedFloats(), product.threadFloats()};
 }

@@ -31,17 +31,14 @@ struct ConvolutionSizes {
   bool isDepthwise() const { return groups == channels && groups == filters && groups > 1; }
 };
 
-/// Channels of a depthwise filter whose gradient a thread sums up at a time.
-inline constexpr int depthwiseChannels = 32;
-
 /// The gradient for a depthwise filter: sums over some samples, which are then added up in order.
 struct DepthwiseParts {
   explicit DepthwiseParts(const ConvolutionSizes &sizes);
-  int64_t blocks;  ///< of channels
-  int64_t samples; ///< at a time
-  int64_t parts;   ///< of the batch
-  int64_t sums;    ///< floats of one
-  int64_t floats() const { return parts * blocks * sums; }
+  int64_t samples;  ///< at a time
+  int64_t parts;    ///< of the batch
+  int64_t channels; ///< of a thread, at a time
+  int64_t sums;     ///< floats of one part
+  int64_t floats() const { return parts * sums; }
 };
 
 /// Results of which each is a sum over the same taps: all of a convolution's, or every `stride`-th
@@ -102,7 +99,7 @@ struct ConvolutionProduct {
 /// The gradient for the filter: each thread sums up some channels by some filters, over all
 /// windows.
 struct ConvolutionSums {
-  ConvolutionSums(const ConvolutionSizes &sizes, const GemmTile &tile);
+  ConvolutionSums(const ConvolutionSizes &sizes, const GemmTile &tile, unsigned threads);
 
   const ConvolutionSizes sizes;
   const GemmTile tile;
@@ -121,7 +118,8 @@ struct ConvolutionSums {
 struct ConvolutionMemory {
   int64_t shared = 0, thread = 0;
 };
-ConvolutionMemory convolutionMemory(const ConvolutionSizes &sizes, const GemmTile &tile);
+ConvolutionMemory convolutionMemory(const ConvolutionSizes &sizes, const GemmTile &tile,
+                                    unsigned threads);
 
 } // namespace trainrt
 

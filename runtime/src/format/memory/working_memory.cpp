@@ -45,7 +45,7 @@ void WorkingMemory::addGemm(const GemmArgs &args, const GemmConstants &constants
 }
 
 void WorkingMemory::addConvolution(const ConvolutionSizes &sizes) {
-  const ConvolutionMemory memory = convolutionMemory(sizes, tile);
+  const ConvolutionMemory memory = convolutionMemory(sizes, tile, threads);
   shared[0] = std::max(shared[0], memory.shared * 4);
   first = std::max(first, memory.thread * 4);
   others = std::max(others, memory.thread * 4);
