@@ -3,12 +3,19 @@
 """Times training steps on several GPUs of one host, ours beside PyTorch's, in one run.
 
   ranks.py compile GRAPHS PACKAGES [CASE[:MODE]...]   writes packages; needs no GPU
-  ranks.py run PACKAGES CASE[:MODE]... [--gpus 2] [--peers ddp,fsdp2] [--deadline 560]
+  ranks.py run PACKAGES CASE[:MODE]... [--gpus 2] [--stages ours,memory,oracle,peers] [--peers ddp,fsdp2] [--deadline 560]
 
 MODE is what `trainc --distribute` takes (default: data); CASE is one of models.py or `qlora`, NF4 with LoRA of llama-8b's
-shape. Every rank has batches of the case's size. For each case: our package on one GPU and on all, PyTorch compiled on one,
-and its DDP and FSDP2 on all. Tells the throughput of all against one, ours over each peer's time, and memory of a rank as the
-runtime and PyTorch's allocator count it. A JSON line of each is appended to --results.
+shape. Every rank has batches of the case's size. What is most wanted comes first: stages in their order, and in each the cases:
+
+  ours    our package on one GPU, of the first of a case's modes, and on all
+  memory  what the package says beforehand that a rank needs
+  oracle  whether one process with `--accumulate` of all GPUs has the same losses and norms, all digits
+  peers   PyTorch, compiled: ways of peer_ranks.py on all GPUs (`alone`: on one), one way of all cases after the other
+
+A process that the deadline leaves no time for is left out. At the end there is a table: throughput of all GPUs against one, ours over
+each peer's time, and memory of a rank as the runtime and PyTorch's allocator count it. A JSON line of each process is appended to
+--results.
 
 GRAPHS is the folder of export_models.py. Needs numpy; PyTorch and transformers in --torch-python.
 """
@@ -29,6 +36,8 @@ from run import gigabytes, run_process, tail
 HERE = pathlib.Path(__file__).resolve().parent
 QLORA = "qlora"
 QLORA_CASE, QLORA_OPTIONS = "llama-8b", ("--lora", "r=16,alpha=16", "--quantize", "nf4")
+STAGES = ("ours", "memory", "oracle", "peers")
+COMPARED = 4  # steps of the oracle
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0"}
 
 
@@ -56,20 +65,31 @@ def compile_packages(arguments):
         print(f"{name}: compiled in {time.monotonic() - begin:.1f} s", flush=True)
 
 
-def run_ours(name, world, data, arguments):
+def our_command(name, world, data, arguments):
     case, _, _ = case_of(name)
     command = [arguments.trainc_run, package_of(arguments.packages, name), "--data", data, "--batch-size", case.batch]
     command += ["--weights", arguments.weights] if name == QLORA else ["--init", "normal:0.02"]
-    command += ["--steps", arguments.steps, "--log-format", "json", "--memory-stats"]
-    command += ["--gpus", world] if world > 1 else []
-    code, lines, errors = run_process(command + arguments.run_option, arguments.seconds)
-    entries = [json.loads(line) for _, line in lines if line.startswith("{")]
+    command += ["--log-format", "json", *arguments.run_option]
+    return command + (["--ranks" if arguments.cpu else "--gpus", world] if world > 1 else [])
+
+
+def events_of(command, seconds):
+    """JSON objects of its standard output, or an error as a text."""
+    code, lines, errors = run_process(command, seconds)
+    if code != 0:
+        return [], f"exit code {code}: {tail(errors, 6)}"
+    return [json.loads(line) for _, line in lines if line.startswith("{")], None
+
+
+def run_ours(name, world, data, arguments, seconds):
+    command = our_command(name, world, data, arguments) + ["--steps", arguments.steps]
+    entries, error = events_of(command, seconds)
+    if error:
+        return {"error": error}
     logged = [e for e in entries if "step" in e and "event" not in e]
-    steps = [e["step_ms"] for e in logged]
-    if code != 0 or len(steps) < 20:
-        return {"error": f"exit code {code}: {tail(errors)}"}
-    steady = steps[max(10, len(steps) // 4) :]
-    memory = [e for e in entries if e.get("event") == "memory"]
+    steady = [e["step_ms"] for e in logged][max(10, len(logged) // 4) :]
+    if len(steady) < 2:
+        return {"error": f"only {len(logged)} steps"}
     summary = next((e for e in entries if e.get("event") == "summary"), {})
     tenths = statistics.quantiles(steady, n=10)
     return {
@@ -77,70 +97,142 @@ def run_ours(name, world, data, arguments):
         "p10": tenths[0],
         "p90": tenths[-1],
         "bytes": max(e.get("peak_bytes", 0) for e in logged),
-        "memory": memory[-1] if memory else None,
         "host_us": summary.get("host_us"),
         "losses": [logged[0]["loss"], logged[-1]["loss"]],
+        "first": numbers_of(logged),
     }
 
 
-def run_peer(case, way, data, arguments):
+def numbers_of(logged):
+    return [[e["loss"], e.get("grad_norm")] for e in logged[:COMPARED]]
+
+
+def predict(name, world, data, arguments, seconds):
+    entries, error = events_of(our_command(name, world, data, arguments) + ["--dry-run"], seconds)
+    found = [e["total"] for e in entries if e.get("event") == "memory" and "total" in e]
+    return {"bytes": found[-1]} if found else {"error": error or "no plan of its memory"}
+
+
+def run_oracle(name, world, data, arguments, seconds):
+    command = our_command(name, 1, data, arguments) + ["--steps", COMPARED, "--accumulate", world]
+    entries, error = events_of(command, seconds)
+    return {"error": error} if error else {"first": numbers_of([e for e in entries if "step" in e and "event" not in e])}
+
+
+def run_peer(case, way, data, arguments, seconds):
     command = [arguments.torch_python]
     if way != "alone":
         command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", arguments.gpus]
     command += [HERE / "peer_ranks.py", case.name, way, "--data", data]
-    code, lines, errors = run_process(command, arguments.seconds)
-    found = [json.loads(line) for _, line in lines if line.startswith("{")]
-    if code != 0 or not found:
-        return {"error": f"exit code {code}: {tail(errors, 6)}"}
+    found, error = events_of(command, seconds)
+    if error or not found:
+        return {"error": error or "it has said nothing"}
     return {**found[-1], "bytes": found[-1]["peak_reserved"]}
 
 
-def run_case(name, arguments, left):
-    import numpy as np
+def jobs_of(stage, arguments):
+    """(case, who, function) of a stage, what is wanted most first."""
+    world, seen = arguments.gpus, set()
+    for name in arguments.cases if stage != "peers" else []:
+        if stage == "memory":
+            yield name, "predicted", lambda *rest, name=name: predict(name, world, *rest)
+        elif stage == "oracle":
+            yield name, "oracle", lambda *rest, name=name: run_oracle(name, world, *rest)
+        else:
+            if name.partition(":")[0] not in seen:
+                yield name, "trainc 1", lambda *rest, name=name: run_ours(name, 1, *rest)
+            seen.add(name.partition(":")[0])
+            yield name, f"trainc {world}", lambda *rest, name=name: run_ours(name, world, *rest)
+    # PyTorch knows nothing of our modes.
+    firsts = list({name.partition(":")[0]: name for name in reversed(arguments.cases) if name != QLORA}.values())[::-1]
+    for way in arguments.peers if stage == "peers" else []:
+        for name in firsts:
+            yield name, f"torch {way}", lambda *rest, name=name, way=way: run_peer(case_of(name)[0], way, *rest)
 
-    case, mode, options = case_of(name)
-    data = arguments.results.parent / f"{case.name}.npz"
-    np.savez(data, **models.make_data(case, 4))
-    plan = [("trainc 1", lambda: run_ours(name, 1, data, arguments))]
-    plan += [(f"trainc {arguments.gpus}", lambda: run_ours(name, arguments.gpus, data, arguments))]
-    ways = ["alone", *arguments.peers] if arguments.peers and not options else []
-    plan += [(f"torch {way}", lambda way=way: run_peer(case, way, data, arguments)) for way in ways]
-    times = {}
-    print(f"\n{name}, {case.batch} x {case.seq} a rank, --distribute {mode}", flush=True)
-    for who, measure in plan:
-        if left() < 20:
-            print(f"  {who}: left out, the time was up")
-            continue
-        result = measure()
-        with open(arguments.results, "a", encoding="utf-8") as log:
-            log.write(json.dumps({"case": name, "who": who, **result}) + "\n")
-        if "error" in result:
-            print(f"  {who:14} failed: {result['error']}", flush=True)
-            continue
-        times[who] = result["step_ms"]
+
+def number(value, text):
+    return "-" if value is None else format(value, text)
+
+
+class Table:
+    """Results by case and who, and what follows from them."""
+
+    def __init__(self, arguments):
+        self.arguments, self.results = arguments, {}
+
+    def add(self, name, who, result):
+        self.results[name, who] = result
+
+    def of(self, name, who, key="step_ms"):
+        return self.results.get((name, who), {}).get(key)
+
+    def of_first(self, name, who, key="step_ms"):
+        """Of the first mode of the same case that has it."""
+        same = [n for n in self.arguments.cases if n.partition(":")[0] == name.partition(":")[0]]
+        return next((found for n in same if (found := self.of(n, who, key))), None)
+
+    def row(self, name):
+        world = self.arguments.gpus
+        ours, one = self.of(name, f"trainc {world}"), self.of_first(name, "trainc 1")
+        held, told = self.of(name, f"trainc {world}", "bytes"), self.of(name, "predicted", "bytes")
+        cells = [name, number(one, ".2f"), number(ours, ".2f"), number(ours and one and world * one / ours, ".3f") + "x"]
+        cells += [gigabytes(held), f"{gigabytes(told)} {number(held and told and told / held, '.3f')}"]
+        expected, found = self.of(name, "oracle", "first"), self.of(name, f"trainc {world}", "first")
+        cells.append("-" if not expected or not found else "same" if expected == found else "OTHER")
+        for way in self.arguments.peers:
+            peer, memory = self.of_first(name, f"torch {way}"), self.of_first(name, f"torch {way}", "bytes")
+            cells.append(f"{number(peer, '.2f')}, {gigabytes(memory)}, {number(peer and ours and ours / peer, '.3f')}x")
+        return cells
+
+    def print(self):
+        world = self.arguments.gpus
+        heads = ["case", "1: ms", f"{world}: ms", "throughput", "a rank", "told before", "bits"]
+        rows = [heads + [f"{way}: ms, a rank, ours over it" for way in self.arguments.peers]]
+        rows += [self.row(name) for name in self.arguments.cases]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        for row in rows:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), flush=True)
+
+
+def describe(result):
+    if "step_ms" in result:
         host = f", on the host {result['host_us']:.0f} us" if result.get("host_us") else ""
-        print(f"  {who:14}{result['step_ms']:9.3f} ms ({result['p10']:.3f} - {result['p90']:.3f}), {gigabytes(result['bytes'])}{host}, "
-              f"loss {result['losses'][0]:.4f} -> {result['losses'][1]:.4f}", flush=True)  # fmt: skip
-    data.unlink()
-    ours = times.get(f"trainc {arguments.gpus}")
-    if not ours:
-        return
-    text = f"  -> {arguments.gpus * times['trainc 1'] / ours:.3f}x the throughput of one" if "trainc 1" in times else "  ->"
-    for who, ms in times.items():
-        if who.startswith("torch ") and who != "torch alone":
-            text += f", {ours / ms:.3f}x the time of {who}"
-            text += f" ({arguments.gpus * times['torch alone'] / ms:.3f}x its one)" if "torch alone" in times else ""
-    print(text, flush=True)
+        losses = result["losses"]
+        return (f"{result['step_ms']:9.3f} ms ({result['p10']:.3f} - {result['p90']:.3f}), {gigabytes(result['bytes'])}{host}, "
+                f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")  # fmt: skip
+    return f"failed: {result['error']}" if "error" in result else "done"
 
 
 def run_cases(arguments):
     os.environ.update(ENVIRONMENT)
-    site = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    found = subprocess.run([arguments.torch_python, "-c", site], stdout=subprocess.PIPE, text=True)
-    os.environ.setdefault("TRAINRT_CUDA_PATH", found.stdout.strip())
-    begin = time.monotonic()
-    for name in arguments.cases:
-        run_case(name, arguments, lambda: arguments.deadline - (time.monotonic() - begin))
+    if not arguments.cpu:
+        site = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        found = subprocess.run([arguments.torch_python, "-c", site], stdout=subprocess.PIPE, text=True)
+        os.environ.setdefault("TRAINRT_CUDA_PATH", found.stdout.strip())
+    begin, table, data = time.monotonic(), Table(arguments), {}
+    for stage in arguments.stages:
+        for name, who, measure in jobs_of(stage, arguments):
+            left = arguments.deadline - (time.monotonic() - begin)
+            if left < arguments.least:
+                print(f"{name}, {who}: left out, the time is up", flush=True)
+                continue
+            if (case := case_of(name)[0]).name not in data:
+                import numpy as np
+
+                data[case.name] = arguments.results.parent / f"{case.name}.npz"
+                np.savez(data[case.name], **models.make_data(case, 4))
+            result = measure(data[case.name], arguments, min(arguments.seconds, left))
+            table.add(name, who, result)
+            with open(arguments.results, "a", encoding="utf-8") as log:
+                log.write(json.dumps({"case": name, "who": who, **result}) + "\n")
+            print(f"{time.monotonic() - begin:5.0f} s  {name}, {who}: {describe(result)}", flush=True)
+    for path in data.values():
+        path.unlink()
+    table.print()
+
+
+def listed(text):
+    return [part for part in text.split(",") if part]
 
 
 def main():
@@ -152,11 +244,14 @@ def main():
     compiling.add_argument("--trainc", default=ROOT / "build/bin/trainc")
     running = kinds.add_parser("run")
     running.add_argument("--gpus", type=int, default=2)
-    running.add_argument("--peers", type=lambda text: [way for way in text.split(",") if way], default=["ddp", "fsdp2"], help="ways of peer_ranks.py; none: ''")
+    running.add_argument("--stages", type=listed, default=["ours", "memory", "oracle", "peers"], help="in the order in which they are wanted")
+    running.add_argument("--peers", type=listed, default=["ddp", "fsdp2"], help="ways of peer_ranks.py")
+    running.add_argument("--cpu", action="store_true", help="packages of a CPU, whose ranks are processes: this script without a GPU")
     running.add_argument("--weights", type=pathlib.Path, help="of the model that qlora adapts, which trains from no random ones")
     running.add_argument("--steps", type=int, default=60)
     running.add_argument("--seconds", type=int, default=120, help="that a process may take")
     running.add_argument("--deadline", type=float, default=560, help="seconds for everything")
+    running.add_argument("--least", type=float, default=20, help="seconds that must be left for a process to begin")
     running.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     running.add_argument("--torch-python", default=sys.executable)
     running.add_argument("--trainc-run", default=ROOT / "build/bin/trainc-run")
@@ -169,6 +264,8 @@ def main():
         return compile_packages(arguments)
     if QLORA in arguments.cases and not arguments.weights:
         parser.error(f"{QLORA}: --weights FILE with the values of its frozen parameters")
+    if unknown := [stage for stage in arguments.stages if stage not in STAGES]:
+        parser.error(f"--stages {','.join(unknown)}: there are {', '.join(STAGES)}")
     arguments.results = arguments.results.resolve()
     return run_cases(arguments)
 
