@@ -15,7 +15,7 @@ shape. Every rank has batches of the case's size. What is most wanted comes firs
 
 A process that the deadline leaves no time for is left out. At the end there is a table: throughput of all GPUs against one, ours over
 each peer's time, and memory of a rank as the runtime and PyTorch's allocator count it. A JSON line of each process is appended to
---results.
+--results; --resume takes what is there and runs the rest.
 
 GRAPHS is the folder of export_models.py. Needs numpy; PyTorch and transformers in --torch-python.
 """
@@ -127,7 +127,8 @@ def run_peer(case, way, data, arguments, seconds):
     found, error = events_of(command, seconds)
     if error or not found:
         return {"error": error or "it has said nothing"}
-    return {**found[-1], "bytes": found[-1]["peak_reserved"]}
+    names = ("step_ms", "p10", "p90", "losses", "device_bytes")
+    return {name: found[-1].get(name) for name in names} | {"bytes": found[-1]["peak_reserved"]}
 
 
 def jobs_of(stage, arguments):
@@ -160,8 +161,11 @@ class Table:
     def __init__(self, arguments):
         self.arguments, self.results = arguments, {}
 
-    def add(self, name, who, result):
-        self.results[name, who] = result
+    def add(self, case, who, **result):
+        self.results[case, who] = result
+
+    def has(self, case, who):
+        return "error" not in self.results.get((case, who), {"error": "it has not run"})
 
     def of(self, name, who, key="step_ms"):
         return self.results.get((name, who), {}).get(key)
@@ -210,9 +214,14 @@ def run_cases(arguments):
         found = subprocess.run([arguments.torch_python, "-c", site], stdout=subprocess.PIPE, text=True)
         os.environ.setdefault("TRAINRT_CUDA_PATH", found.stdout.strip())
     begin, table, data = time.monotonic(), Table(arguments), {}
+    if arguments.resume and arguments.results.exists():
+        for line in arguments.results.read_text(encoding="utf-8").splitlines():
+            table.add(**json.loads(line))
     for stage in arguments.stages:
         for name, who, measure in jobs_of(stage, arguments):
             left = arguments.deadline - (time.monotonic() - begin)
+            if table.has(name, who):
+                continue
             if left < arguments.least:
                 print(f"{name}, {who}: left out, the time is up", flush=True)
                 continue
@@ -222,9 +231,9 @@ def run_cases(arguments):
                 data[case.name] = arguments.results.parent / f"{case.name}.npz"
                 np.savez(data[case.name], **models.make_data(case, 4))
             result = measure(data[case.name], arguments, min(arguments.seconds, left))
-            table.add(name, who, result)
+            table.add(name, who, **result)
             with open(arguments.results, "a", encoding="utf-8") as log:
-                log.write(json.dumps({"case": name, "who": who, **result}) + "\n")
+                log.write(json.dumps({**result, "case": name, "who": who}) + "\n")
             print(f"{time.monotonic() - begin:5.0f} s  {name}, {who}: {describe(result)}", flush=True)
     for path in data.values():
         path.unlink()
@@ -255,6 +264,7 @@ def main():
     running.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     running.add_argument("--torch-python", default=sys.executable)
     running.add_argument("--trainc-run", default=ROOT / "build/bin/trainc-run")
+    running.add_argument("--resume", action="store_true", help="go on with what is in --results")
     running.add_argument("--run-option", action="append", default=[], help="one more for trainc-run")
     for kind in (compiling, running):
         kind.add_argument("packages", type=pathlib.Path)

@@ -44,7 +44,7 @@ def main():
         ("tiny", "trainc 1"), ("tiny", "trainc 2"), ("tiny:zero2", "trainc 2"), ("tiny", "predicted"), ("tiny:zero2", "predicted"),
         ("tiny", "oracle"), ("tiny:zero2", "oracle"), ("tiny", "torch ddp"), ("tiny", "torch fsdp2")], said  # fmt: skip
     print("without any time")
-    run(scratch, "--deadline", "1", "--stages", "peers,ours")
+    run(scratch, "--deadline", "1", "--stages", "peers,ours", "--resume")
 
 
 if __name__ == "__main__":
