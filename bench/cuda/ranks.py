@@ -109,8 +109,8 @@ def numbers_of(logged):
 
 def predict(name, world, data, arguments, seconds):
     entries, error = events_of(our_command(name, world, data, arguments) + ["--dry-run"], seconds)
-    found = [e["total"] for e in entries if e.get("event") == "memory" and "total" in e]
-    return {"bytes": found[-1]} if found else {"error": error or "no plan of its memory"}
+    found = [e for e in entries if e.get("event") == "memory" and "total" in e]
+    return {"bytes": found[-1]["total"], "plan": found[-1]} if found else {"error": error or "no plan of its memory"}
 
 
 def run_oracle(name, world, data, arguments, seconds):
@@ -204,6 +204,8 @@ def describe(result):
         losses = result["losses"]
         return (f"{result['step_ms']:9.3f} ms ({result['p10']:.3f} - {result['p90']:.3f}), {gigabytes(result['bytes'])}{host}, "
                 f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")  # fmt: skip
+    if "plan" in result:
+        return ", ".join(f"{name} {gigabytes(count)}" for name, count in result["plan"].items() if isinstance(count, int) and count)
     return f"failed: {result['error']}" if "error" in result else "done"
 
 
