@@ -196,13 +196,17 @@ private:
         builder.setInsertionPoint(waits);
       else
         builder.setInsertionPointToEnd(&block);
+      Operation *const own = commands[i].first();
+      // What several collectives read is released behind the last of them.
+      const auto isDone = [&](Operation *user) {
+        const bool isLater = isa<plan::CollectiveOp>(user) && own->isBeforeInBlock(user);
+        return !isLater && (!waits || user->isBeforeInBlock(waits));
+      };
       llvm::SmallDenseSet<Value> seen;
-      for (Value buffer : commands[i].first()->getOperands())
+      for (Value buffer : own->getOperands())
         if (buffer.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::arena &&
-            seen.insert(buffer).second && llvm::all_of(buffer.getUsers(), [&](Operation *user) {
-              return !waits || user->isBeforeInBlock(waits);
-            }))
-          plan::ReleaseOp::create(builder, commands[i].first()->getLoc(), buffer);
+            seen.insert(buffer).second && llvm::all_of(buffer.getUsers(), isDone))
+          plan::ReleaseOp::create(builder, own->getLoc(), buffer);
     }
   }
 

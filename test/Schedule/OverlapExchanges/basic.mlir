@@ -54,6 +54,29 @@ plan.function @update {
   plan.launch "last"(%y, %w) inputs 1 dims <> work <16> grain 16 scratch <0>
 }
 
+// What two collectives read is released once, behind the last of them.
+// CHECK-LABEL: plan.function @absent
+// CHECK: plan.launch "zeros"(%{{.*}}, %[[Z:.*]]) inputs
+// CHECK-NEXT: plan.collective reduce_scatter %[[Z]], %[[PA:.*]] elements
+// CHECK-NEXT: plan.collective reduce_scatter %[[Z]], %[[PB:.*]] elements
+// CHECK-NEXT: plan.launch "add"(%[[PA]], %{{.*}}) inputs
+// CHECK-NEXT: plan.release %[[Z]]
+// CHECK-NEXT: plan.launch "add"(%[[PB]], %{{.*}}) inputs
+// CHECK-NEXT: }
+plan.function @absent {
+  %w = plan.buffer parameter "w" : tensor<16xf32>
+  %z = plan.buffer arena : tensor<16xf32>
+  %pa = plan.buffer arena : tensor<8xf32>
+  %pb = plan.buffer arena : tensor<8xf32>
+  %ga = plan.buffer gradient "a" : tensor<8xf32>
+  %gb = plan.buffer gradient "b" : tensor<8xf32>
+  plan.launch "zeros"(%w, %z) inputs 1 dims <> work <16> grain 16 scratch <0>
+  plan.collective reduce_scatter %z, %pa elements <16, 8> : f32
+  plan.launch "add"(%pa, %ga) inputs 1 dims <> work <8> grain 8 scratch <0>
+  plan.collective reduce_scatter %z, %pb elements <16, 8> : f32
+  plan.launch "add"(%pb, %gb) inputs 1 dims <> work <8> grain 8 scratch <0>
+}
+
 // Without collectives nothing moves.
 // CHECK-LABEL: plan.function @eval
 // CHECK: plan.launch "second"
