@@ -6,34 +6,29 @@
 #include "comm/host_board.h"
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 namespace trainrt {
 
-/// Zero at the beginning, as new memory is. Words and slots are of two turns: whoever comes to the
-/// next one but one has seen that all are behind this one.
+/// Zero at the beginning, as new memory is. Words are of two turns, as slots are.
 struct HostBoard::Head {
   alignas(64) std::atomic<uint64_t> come; ///< of all turns
   std::atomic<uint64_t> outcomes[2];      ///< turn * 4 + Outcome
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "processes share it");
 };
 
-namespace {
-/// A slot begins with how many bytes it has.
-constexpr size_t slotBytes = sizeof(uint64_t) + HostBoard::mostBytes;
-} // namespace
+size_t HostBoard::bytes() const { return sizeof(Head) + slots.bytes(); }
 
-size_t HostBoard::bytes() const { return sizeof(Head) + 2 * world * slotBytes; }
+Status HostBoard::create(std::string &name) { return mapped(memory.create(bytes(), name)); }
+Status HostBoard::open(const std::string &name) { return mapped(memory.open(name, bytes())); }
 
-Status HostBoard::create(std::string &name) { return memory.create(bytes(), name); }
-Status HostBoard::open(const std::string &name) { return memory.open(name, bytes()); }
+Status HostBoard::mapped(Status status) {
+  if (status.ok())
+    slots.placeAt(memory.data() + sizeof(Head));
+  return status;
+}
 
 HostBoard::Head &HostBoard::head() const { return *reinterpret_cast<Head *>(memory.data()); }
-
-std::byte *HostBoard::slot(size_t of) const {
-  return memory.data() + sizeof(Head) + (2 * of + turn % 2) * slotBytes;
-}
 
 bool HostBoard::isDecided(Outcome &outcome) const {
   const uint64_t word = head().outcomes[turn % 2].load();
@@ -54,14 +49,11 @@ bool HostBoard::gather(const std::string &mine, std::vector<std::string> &all,
   using Clock = std::chrono::steady_clock;
   constexpr auto soon = std::chrono::microseconds(100);
   ++turn;
-  const uint64_t size = mine.size();
   Outcome outcome;
-  if (size > mostBytes) {
+  if (mine.size() > mostBytes)
     decide(Outcome::GivenUp);
-  } else {
-    std::memcpy(slot(rank), &size, sizeof size);
-    std::memcpy(slot(rank) + sizeof size, mine.data(), mine.size());
-  }
+  else
+    slots.write(rank, turn, std::as_bytes(std::span(mine)));
   if (head().come.fetch_add(1) + 1 == turn * world)
     decide(Outcome::Told);
   for (const Clock::time_point began = Clock::now(); !isDecided(outcome);) {
@@ -75,9 +67,8 @@ bool HostBoard::gather(const std::string &mine, std::vector<std::string> &all,
     return false;
   all.clear();
   for (size_t other = 0; other < world; ++other) {
-    uint64_t told = 0;
-    std::memcpy(&told, slot(other), sizeof told);
-    all.emplace_back(reinterpret_cast<const char *>(slot(other)) + sizeof told, told);
+    const std::span<const std::byte> told = slots.read(other, turn);
+    all.emplace_back(reinterpret_cast<const char *>(told.data()), told.size());
   }
   return true;
 }

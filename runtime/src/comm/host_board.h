@@ -5,6 +5,7 @@
 #define TRAINRT_COMM_HOST_BOARD_H
 
 #include "comm/host_memory.h"
+#include "comm/host_slots.h"
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +17,8 @@ class HostBoard {
 public:
   static constexpr size_t mostBytes = size_t(16) << 10; ///< of a rank's words
 
-  HostBoard(int rank, int world) : rank(size_t(rank)), world(size_t(world)) {}
+  HostBoard(int rank, int world)
+      : rank(size_t(rank)), world(size_t(world)), slots(size_t(world), mostBytes) {}
 
   /// By the first rank.
   Status create(std::string &name);
@@ -34,13 +36,14 @@ private:
   struct Head;
   enum class Outcome : uint64_t { Told = 1, GivenUp };
   Head &head() const;
-  std::byte *slot(size_t of) const;
   Outcome decide(Outcome wish);
   bool isDecided(Outcome &outcome) const;
   size_t bytes() const;
+  Status mapped(Status status);
 
   const size_t rank, world;
   HostMemory memory;
+  HostSlots slots;
   uint64_t turn = 0; ///< calls of `gather`, the one under way included
 };
 

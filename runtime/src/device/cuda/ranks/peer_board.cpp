@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each rank has a row of words, which it alone writes, and two slots for bytes, which it takes in
-// turn: whoever writes to one again has seen that all others are behind what was there.
+// Each rank has a row of words, which it alone writes, and slots for bytes.
 
 #include "device/cuda/ranks/peer_board.h"
 
 #include <atomic>
-#include <cassert>
-#include <cstring>
 #include <thread>
 
 namespace trainrt::cuda {
@@ -14,21 +11,22 @@ namespace trainrt::cuda {
 /// Zero at the beginning, as new memory is.
 struct PeerBoard::Row {
   alignas(64) std::atomic<uint64_t> gathered; ///< calls so far, the one under way included
-  std::atomic<uint64_t> bytes[2];             ///< in the slots
   std::atomic<uint64_t> asked, questions;     ///< the last number, and how many there were
   std::atomic<uint64_t> answered[mostRanks];  ///< of each other rank's
   std::atomic<bool> hasLeft;
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "processes share it");
 };
 
-size_t PeerBoard::bytes() const { return world * (sizeof(Row) + 2 * mostBytes); }
+size_t PeerBoard::bytes() const { return world * sizeof(Row) + slots.bytes(); }
+
+Status PeerBoard::mapped(Status status) {
+  if (status.ok())
+    slots.placeAt(memory.data() + world * sizeof(Row));
+  return status;
+}
 
 PeerBoard::Row &PeerBoard::row(size_t rank) const {
   return reinterpret_cast<Row *>(memory.data())[rank];
-}
-
-std::byte *PeerBoard::slot(size_t rank, uint64_t number) const {
-  return memory.data() + world * sizeof(Row) + (2 * rank + number % 2) * mostBytes;
 }
 
 /// Others are mostly there, or come soon.
@@ -53,11 +51,9 @@ template <typename Fn> Status PeerBoard::await(const Fn &isThere) const {
 
 Status PeerBoard::gather(std::span<const std::byte> mine,
                          std::vector<std::span<const std::byte>> &all) {
-  assert(mine.size() <= mostBytes);
   const auto own = size_t(ranks.rank());
   const uint64_t number = ++gathered;
-  std::memcpy(slot(own, number), mine.data(), mine.size());
-  row(own).bytes[number % 2].store(mine.size());
+  slots.write(own, number, mine);
   row(own).gathered.store(number);
   int left = -1;
   TRAINRT_TRY(await([&](size_t rank) {
@@ -71,7 +67,7 @@ Status PeerBoard::gather(std::span<const std::byte> mine,
     return fail(Code::RankLost, "rank ", left, " has left");
   all.clear();
   for (size_t rank = 0; rank < world; ++rank)
-    all.push_back({slot(rank, number), row(rank).bytes[number % 2].load()});
+    all.push_back(slots.read(rank, number));
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "comm/host_memory.h"
+#include "comm/host_slots.h"
 
 #include <cstddef>
 
@@ -15,12 +16,13 @@ class PeerBoard {
 public:
   static constexpr size_t mostRanks = 16, mostBytes = size_t(128) << 10;
 
-  explicit PeerBoard(Communicator &ranks) : ranks(ranks), world(size_t(ranks.world())) {}
+  explicit PeerBoard(Communicator &ranks)
+      : ranks(ranks), world(size_t(ranks.world())), slots(world, mostBytes) {}
 
   /// By the first rank. The name is for the others.
-  Status create(std::string &name) { return memory.create(bytes(), name); }
+  Status create(std::string &name) { return mapped(memory.create(bytes(), name)); }
   /// By the others.
-  Status open(const std::string &name) { return memory.open(name, bytes()); }
+  Status open(const std::string &name) { return mapped(memory.open(name, bytes())); }
   void removeName() { memory.removeName(); }
 
   /// The bytes of all ranks, by rank, as they are until the next call. All ranks call it, with
@@ -40,14 +42,15 @@ public:
 private:
   struct Row;
   size_t bytes() const;
+  Status mapped(Status status);
   Row &row(size_t rank) const;
-  std::byte *slot(size_t rank, uint64_t number) const;
   /// Waits until `isThere(rank)` for all others.
   template <typename Fn> Status await(const Fn &isThere) const;
 
   Communicator &ranks;
   const size_t world;
   HostMemory memory;
+  HostSlots slots;
   uint64_t gathered = 0;
 };
 
