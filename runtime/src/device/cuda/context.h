@@ -6,9 +6,11 @@
 #include "device/cuda/driver.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 
 namespace trainrt::cuda {
 
@@ -60,6 +62,17 @@ public:
   Event &operator=(Event &&other) noexcept;
   Status create(const Context &context, unsigned flags);
   CUevent get() const { return handle; }
+  /// Waits for what other ranks may keep from coming: until `check()` is an error, which it is
+  /// then. Short waits end before anything has to be checked.
+  template <typename Check> Status awaitWhile(const Check &check) const {
+    for (int turn = 0; context->driver().cuEventQuery(handle) == CUDA_ERROR_NOT_READY; ++turn) {
+      if (turn < 100)
+        continue;
+      TRAINRT_TRY(check());
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return {};
+  }
 
 private:
   const Context *context = nullptr;

@@ -235,13 +235,8 @@ void CudaDevice::drain() {
     if (!stream)
       continue;
     if (exchange && driver.cuEventRecord(ordered.get(), stream) == CUDA_SUCCESS)
-      while (driver.cuEventQuery(ordered.get()) == CUDA_ERROR_NOT_READY) {
-        if (const Status status = exchange->check(); !status.ok()) {
-          exchange->abort(status);
-          break;
-        }
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+      if (const Status status = ordered.awaitWhile([&] { return exchange->check(); }); !status.ok())
+        exchange->abort(status);
     driver.cuStreamSynchronize(stream);
   }
 }

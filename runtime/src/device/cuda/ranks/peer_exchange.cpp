@@ -300,14 +300,13 @@ Status PeerExchange::tryIt() {
 
 Status PeerExchange::awaitTrial() {
   const auto limit = std::min(ranks->limit(), trialLimit);
-  for (const Clock::time_point began = Clock::now();
-       driver.cuEventQuery(last.get()) == CUDA_ERROR_NOT_READY;) {
-    TRAINRT_TRY(ranks->failure());
-    if (Clock::now() - began > limit)
-      return Status(Code::DeviceError, "the first numbers from other GPUs have not arrived");
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return {};
+  const Clock::time_point began = Clock::now();
+  return last.awaitWhile([&] {
+    const Status status = ranks->failure();
+    return status.ok() && Clock::now() - began > limit
+               ? Status(Code::DeviceError, "the first numbers from other GPUs have not arrived")
+               : status;
+  });
 }
 
 Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,

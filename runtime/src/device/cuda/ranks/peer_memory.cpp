@@ -37,10 +37,7 @@ Status PeerMemory::awaitIdle() const {
     Event end;
     TRAINRT_TRY(end.create(context, CU_EVENT_DISABLE_TIMING));
     TRAINRT_TRY(driver.check(driver.cuEventRecord(end.get(), stream), "cannot record an event"));
-    while (driver.cuEventQuery(end.get()) == CUDA_ERROR_NOT_READY) {
-      TRAINRT_TRY(ranks.failure());
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    TRAINRT_TRY(end.awaitWhile([&] { return ranks.failure(); }));
   }
   return ranks.failure();
 }

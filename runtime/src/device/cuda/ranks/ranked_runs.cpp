@@ -8,7 +8,6 @@
 #include "plan/command_info.h"
 
 #include <algorithm>
-#include <thread>
 
 namespace trainrt::cuda {
 
@@ -110,22 +109,19 @@ Status CudaDevice::awaitRanks(const Event &done, const ExecutionPlan &plan) {
   };
   const Command *current = nullptr;
   Clock::time_point since = start;
-  for (int turn = 0; driver.cuEventQuery(done.get()) == CUDA_ERROR_NOT_READY; ++turn) {
-    // Short runs end before anything has to be looked at.
-    if (turn < 100)
-      continue;
+  const Status status = done.awaitWhile([&] {
     const Command *found = running();
     if (std::exchange(current, found) != found)
       since = Clock::now();
-    Status status = exchange->check();
-    if (status.ok() && current && Clock::now() - since > exchange->limit())
-      status = fail(Code::RankLost, "the others have not come within ",
-                    exchange->limit().count() / 1000, " s");
-    if (!status.ok()) {
-      exchange->abort(status);
-      return current ? atExchange(status, *plan.function, *current) : status;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    const Status failure = exchange->check();
+    return failure.ok() && current && Clock::now() - since > exchange->limit()
+               ? fail(Code::RankLost, "the others have not come within ",
+                      exchange->limit().count() / 1000, " s")
+               : failure;
+  });
+  if (!status.ok()) {
+    exchange->abort(status);
+    return current ? atExchange(status, *plan.function, *current) : status;
   }
   waited += std::chrono::duration<double>(Clock::now() - start).count();
   return {};
