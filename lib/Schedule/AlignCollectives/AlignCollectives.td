@@ -11,8 +11,9 @@ def AlignCollectivesPass : Pass<"align-collectives", "::mlir::ModuleOp"> {
     The sums of `@step` and of `@micro` are taken where their gradients are there, in the order in which they are, so that
     what gathers weights for the rest of the backward pass does not wait for them, nor they for it. Their variants take
     theirs in the same order, and `@absent_step` and `@absent`, of a rank that has no batch, in the same order among the
-    gathers of weights, which they make for the others alone (`train.for_others`). `form-kernels` keeps the order of the
-    program. Runs behind everything that makes collectives: `recompute` gathers weights again.
+    gathers of weights, which they make for the others alone (`train.for_others`). So does a function with the gathers that
+    only its variants have, or they with its: `recompute`, which gathers weights again, need not compute the same again in
+    both. `form-kernels` keeps the order of the program. Runs behind everything that makes collectives.
 
     Does nothing to functions that no rank runs while others run another one (`train.in_step`).
 
