@@ -3,6 +3,7 @@
 
 #include "trainc/Analysis/ElementOrigin.h"
 
+#include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Ranges/Ranges.h"
 
 using namespace mlir;
@@ -29,6 +30,22 @@ BlockArgument trainc::findOrigin(Value value) {
     if (!movesElements(def))
       return {};
     value = def->getOperand(0);
+  }
+  return cast<BlockArgument>(value);
+}
+
+/// Sums over ranks are never of arguments that ranks hold a shard of: a call that has such an
+/// operand gathers it.
+BlockArgument trainc::findConverted(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    auto fusion = dyn_cast<FusionOpInterface>(def);
+    if (def->hasTrait<CollectiveCall>())
+      value = def->getOperand(cast<OpResult>(value).getResultNumber());
+    else if (def->getNumOperands() == 1 &&
+             (isa<PointwiseOpInterface>(def) || (fusion && fusion.separatesKernels())))
+      value = def->getOperand(0);
+    else
+      return {};
   }
   return cast<BlockArgument>(value);
 }

@@ -22,7 +22,7 @@ std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
         continue;
       // ONNX counts negative indices from the end. Rows of a parameter have no end to count from:
       // there a negative id is a mark for padding that the model was not made for.
-      auto table = dyn_cast<BlockArgument>(op->getOperand(0));
+      BlockArgument table = findConverted(op->getOperand(0));
       auto tableRole = table
                            ? function.getArgAttrOfType<StringAttr>(table.getArgNumber(), kRoleAttr)
                            : StringAttr();

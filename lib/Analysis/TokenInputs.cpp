@@ -21,28 +21,20 @@ std::optional<int64_t> integerOf(func::FuncOp function, BlockArgument argument,
   return value ? std::optional<int64_t>(value.getInt()) : std::nullopt;
 }
 
-/// The parameter that `op` takes whole rows of, as operand 1 says; null for anything else.
-BlockArgument findTable(func::FuncOp function, Operation *op) {
-  Value table = op->getOperand(0);
-  // Mixed precision converts it first.
-  // Casts only, as mixed precision inserts them: pointwise with one operand.
-  while (Operation *def = table.getDefiningOp()) {
-    if (def->getNumOperands() != 1 || !isa<PointwiseOpInterface>(def))
-      return {};
-    table = def->getOperand(0);
-  }
-  auto argument = cast<BlockArgument>(table);
+/// Whether `op` takes whole rows of a parameter, as operand 1 says.
+bool takesRows(func::FuncOp function, Operation *op) {
+  // Mixed precision converts it first, and of several ranks each may hold a part of it.
+  BlockArgument argument = findConverted(op->getOperand(0));
   auto mapped = dyn_cast<AxisMapOpInterface>(op);
-  if (!mapped || textOf(function, argument, kRoleAttr) != "parameter" || getRank(argument) != 2)
-    return {};
+  if (!mapped || !argument || textOf(function, argument, kRoleAttr) != "parameter" ||
+      getRank(op->getOperand(0)) != 2)
+    return false;
   AxisMap map = mapped.getAxisMap();
   // Any row, and every column of it.
   // The row is chosen by data (opaque), the column is the result's own.
   int row = map.operands[0][0], column = map.operands[0][1];
-  bool rows = row >= 0 && column >= 0 && map.loops[row] == LoopKind::Opaque &&
-              map.loops[column] == LoopKind::Parallel &&
-              !llvm::is_contained(map.operands[1], column);
-  return rows ? argument : BlockArgument();
+  return row >= 0 && column >= 0 && map.loops[row] == LoopKind::Opaque &&
+         map.loops[column] == LoopKind::Parallel && !llvm::is_contained(map.operands[1], column);
 }
 
 /// Uses of one input as ids.
@@ -125,14 +117,14 @@ SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
           label = &labels.back();
         }
         label->uses.push_back(&operand);
-      } else if (BlockArgument table = findTable(function, op)) {
+      } else if (takesRows(function, op)) {
         auto *entry = llvm::find_if(ids, [&](const Ids &other) { return other.input == input; });
         if (entry == ids.end()) {
           ids.push_back({input, 0, {}});
           entry = &ids.back();
         }
         // Tables of symbolic length count as empty: a known vocabulary beats them.
-        int64_t rows = getDim(table, 0).getConstant().value_or(0);
+        int64_t rows = getDim(op->getOperand(0), 0).getConstant().value_or(0);
         entry->tableRows = std::max(entry->tableRows, rows);
         entry->uses.push_back(&operand);
       }

@@ -94,3 +94,20 @@ func.func @counted(%labels: !one {train.role = "input", train.name = "labels"},
   %loss2, %lse2 = train.cross_entropy %logits, %0 {ignore_index = -100 : i64} : (!logits, !one) -> (!losses, !losses)
   return %loss, %loss2 : !losses, !losses
 }
+
+// A table that ranks share out is one as well, of as many rows as the whole.
+train.symbol @world min 1 {train.run}
+train.symbol @rank min 0 {train.run}
+// expected-remark @+1 {{embed 2, 1 uses, mask 4, by mask}}
+func.func @gathered(%part: tensor<?x64xf32, #train.dims<64*floordiv(world + 1, world), 64>>
+                        {train.role = "parameter", train.name = "wte", train.shard = {of = tensor<128x64xf32>, unit = 4096 : i64}},
+                    %segments: tensor<2x64xf32> {train.role = "parameter", train.name = "wse"},
+                    %ids: !ids {train.role = "input", train.name = "input_ids"},
+                    %types: !ids {train.role = "input", train.name = "token_type_ids"},
+                    %mask: !ids {train.role = "input", train.name = "attention_mask"})
+    -> (tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, !ids) {
+  %table = train.all_gather %part units = [4096] : (tensor<?x64xf32, #train.dims<64*floordiv(world + 1, world), 64>>) -> tensor<128x64xf32>
+  %0 = train.gather %table, %ids axis = 0 : tensor<128x64xf32>, !ids -> tensor<?x?x64xf32, #train.dims<batch, seq, 64>>
+  %1 = train.gather %segments, %types axis = 0 : tensor<2x64xf32>, !ids -> tensor<?x?x64xf32, #train.dims<batch, seq, 64>>
+  return %0, %1, %mask : tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, !ids
+}

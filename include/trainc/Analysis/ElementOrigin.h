@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which argument of the function an integer value has its elements from.
+// Which argument of the function a value has its elements from.
 #ifndef TRAINC_ANALYSIS_ELEMENTORIGIN_H
 #define TRAINC_ANALYSIS_ELEMENTORIGIN_H
 
@@ -11,6 +11,10 @@ namespace trainc {
 /// around them (padding): through ops that only move elements or change the integer type. Null if
 /// there is none.
 mlir::BlockArgument findOrigin(mlir::Value value);
+
+/// The argument of which `value` is made elementwise, by ops with no other operand (mixed precision
+/// converts weights so), or of whose shards on all ranks it is. Null if there is none.
+mlir::BlockArgument findConverted(mlir::Value value);
 
 } // namespace trainc
 

@@ -14,6 +14,8 @@ void registerTestGroupLaunchesPass();
 void registerTestLifetimesPass();
 /// `test-train-to-plan`: makes plan functions of functions without kernels.
 void registerTestTrainToPlanPass();
+/// `test-input-rules`: remarks what the values of inputs must satisfy.
+void registerTestInputRulesPass();
 /// `test-token-inputs`: remarks which inputs hold tokens or labels.
 void registerTestTokenInputsPass();
 } // namespace trainc::testdialect

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   trainc::testdialect::registerTestGroupLaunchesPass();
   trainc::testdialect::registerTestLifetimesPass();
   trainc::testdialect::registerTestTrainToPlanPass();
+  trainc::testdialect::registerTestInputRulesPass();
   trainc::testdialect::registerTestTokenInputsPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "trainc's optimizer driver, for tests\n", registry));
