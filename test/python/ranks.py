@@ -60,12 +60,13 @@ class Rank:
         return [[repr(self.ranks), self.ranks.local_rank], self.ranks.gather(b"%d" % self.ranks.rank)[1].decode(), *found]
 
     def fails(self):
-        """One in the data of a step, one in an evaluation; then all go on."""
+        """One in the data of a step, one in a batch, one in an evaluation; then all go on."""
         told = []
         if self.ranks.rank == 1:
             self.ranks.refuse("the file is gone")
         for run in (
             lambda: self.session.step([] if self.ranks.rank else BATCHES[0]),
+            lambda: self.session.step({} if self.ranks.rank else BATCHES[0]),
             lambda: trainc.evaluate(self.session, [BATCHES[0], {}]),
         ):
             try:
@@ -73,6 +74,13 @@ class Rank:
             except trainrt.errors.BadData as error:
                 told.append(str(error))
         return told, self.session.steps, float(self.session.step([] if self.ranks.rank else BATCHES[0]))
+
+    def leaves(self):
+        """One by an exception without a text."""
+        self.session.close()
+        if self.ranks.rank == 0:
+            return refusal(lambda: self.ranks.gather(b""))
+        self.ranks.__exit__(SystemExit, SystemExit(), None)
 
 
 class Sharing:
@@ -147,8 +155,13 @@ class Ranks(unittest.TestCase):
         first, second = self.start("fails")
         self.assertEqual(first, second)
         self.assertEqual(first[0][0], "rank 1: the file is gone")
-        self.assertIn("rank 1: input '", first[0][1])
+        self.assertEqual(len(first[0]), 3)
+        for told in first[0][1:]:
+            self.assertIn("rank 1: input '", told)
         self.assertEqual(first[1], 0)
+
+    def test_one_that_leaves(self):
+        self.assertIn("it has ended by SystemExit()", self.start("leaves")[0])
 
     def same(self, one, other):
         """All values of two sessions."""

@@ -79,7 +79,7 @@ class Ranks(capi.Owner):
     def __exit__(self, kind, error, trace):
         # The others would wait for a rank that has failed by itself.
         if error is not None:
-            self.abort(error)
+            self.abort(str(error) if isinstance(error, Exception) and str(error) else f"it has ended by {error!r}")
         self.close()
 
     def __repr__(self):

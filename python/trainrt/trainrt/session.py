@@ -226,7 +226,6 @@ class Session(Files):
         nothing changed, unless `allow_nonfinite`; on a GPU where the loss is read, or in the next step.
         """
         handle = self._live()
-        count = self._bind(batch, self._train_names, "training")
         options = self._options
         try:
             options.lr = _NAN if lr is None else lr
@@ -239,8 +238,13 @@ class Session(Files):
         # With a lag all ranks ask for a loss or none does: here each may when it wants.
         lags = self.on_gpu and self.ranks is None
         options.flags = (capi.STEP_LAG if lags else 0) | (capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0)
-        options.weights = self._factors(weights, count)
         options.accumulate_by = self._weighting(accumulate_by)
+        try:
+            count = self._bind(batch, self._train_names, "training")
+            options.weights = self._factors(weights, count)
+        except errors.Error as failure:
+            self._refuse(failure)
+            raise
         error = self._error
         with interruptible(self):
             status = self._step(handle, self._batches, count, byref(options), byref(self._result), byref(error))
@@ -255,6 +259,16 @@ class Session(Files):
         return self._after_lagged(status)
 
     __call__ = step
+
+    def _refuse(self, failure):
+        """Other ranks make this step with a batch of theirs: it is an error of all, as what the library finds."""
+        if self.ranks is None or self.ranks.world == 1:
+            return
+        self.ranks.refuse(failure)
+        self._options.weights = None
+        status = self._step(self._handle, self._batches, 0, byref(self._options), byref(self._result), byref(self._error))
+        self._failure(status)
+        failure.args = (f"rank {self.ranks.rank}: {failure}",)
 
     def gradients(self, batch, *, weights=None, accumulate_by=None, allow_nonfinite=False):
         """Forward and backward as the next step would run them, without an update: `grads` has the gradients."""
