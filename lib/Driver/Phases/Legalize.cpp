@@ -23,7 +23,7 @@ static std::string whyNotDistributed(func::FuncOp forward, bool ownUpdates) {
     if (getResultRole(forward, i) == "update")
       return "the forward pass itself changes '" + getResultName(forward, i).str() +
              "' (running statistics), which each rank would do in its own way; export the model "
-             "with its normalization in evaluation mode";
+             "with its normalization in evaluation mode, or compile it with --batchnorm frozen";
   return {};
 }
 
