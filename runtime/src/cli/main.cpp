@@ -342,14 +342,17 @@ int runRank(Options options) {
   const bool hasSteps = !options.data.empty() || !options.eval.empty();
   const bool isAlone = !hasSteps || options.info || options.tune.has_value() || options.dryRun;
   const RankPlace place = isAlone ? RankPlace() : findPlace(options);
+  continueRestarted(place, options);
   if (options.dryRun)
     planOne(options);
   checkGroups(options, std::max(place.world, options.allRanks()));
   // Outlives the run, and with it the session that exchanges by it.
   JoinedRanks joined;
   try {
-    if (!place.isAlone())
+    if (!place.isAlone()) {
+      const EndsAtSignals waiting(place.isFirst());
       joined.join(place, options);
+    }
     applyPlace(place, options);
     Run(std::move(options), place, joined).perform();
     return exitSuccess;
@@ -374,6 +377,7 @@ int runRank(Options options) {
 } // namespace
 
 int runMain(int argc, char **argv) {
+  holdStandardStreams();
   try {
     ParsedOptions parsed = parseOptions(std::vector<std::string>(argv + 1, argv + argc));
     if (!parsed.options) {
@@ -383,8 +387,10 @@ int runMain(int argc, char **argv) {
     if (parsed.options->gpus)
       needGpus(*parsed.options);
     // This process only starts the ranks, which open package and data.
-    if ((parsed.options->ranks || parsed.options->gpus) && !parsed.options->dryRun)
+    if ((parsed.options->ranks || parsed.options->gpus) && !parsed.options->dryRun) {
+      checkGroups(*parsed.options, parsed.options->gpus + parsed.options->ranks);
       return launchRanks(*parsed.options);
+    }
     catchSignals();
     return runRank(std::move(*parsed.options));
   } catch (const Failure &failure) {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
 
@@ -257,6 +258,9 @@ void reportWarnings(trainrt_session *session, Reporter &reporter) {
 namespace {
 
 std::atomic<int> signalSeen{0};
+/// What a signal does to the process, beside being seen.
+enum AtSignal { goesOn, ends, endsAndTells };
+std::atomic<int> atSignal{goesOn};
 std::atomic<int64_t> signalledAt{0}; ///< nanoseconds; 0: not yet
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
               "needed within a signal handler");
@@ -265,6 +269,13 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_
 /// come to its end; but within a second it is the same request, which has come to all processes of
 /// a job and from their parent, too.
 extern "C" void onSignal(int signal) {
+  if (const int what = atSignal.load(); what != goesOn) {
+    if (what == endsAndTells) {
+      static const char text[] = "trainc-run: error: interrupted before all ranks were there\n";
+      [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
+    }
+    ::_exit(exitInput);
+  }
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   const int64_t now = int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
@@ -337,6 +348,21 @@ void catchSignals() {
   for (int signal : {SIGPIPE, SIGXFSZ}) // errors of the write: EPIPE, EFBIG
     std::signal(signal, SIG_IGN);
 }
+
+/// Reading from one and writing to the others fails, as where they are closed.
+void holdStandardStreams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    if (::fcntl(stream, F_GETFD) < 0)
+      (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/// A signal that came just before has been seen only: it is raised once more.
+EndsAtSignals::EndsAtSignals(bool tells) {
+  atSignal.store(tells ? endsAndTells : ends);
+  if (const int signal = signalSeen.load())
+    ::raise(signal);
+}
+EndsAtSignals::~EndsAtSignals() { atSignal.store(goesOn); }
 
 /// May be asked from any thread and as often as wanted: what was seen stays.
 const char *interruption() {

@@ -69,6 +69,18 @@ void reportWarnings(trainrt_session *session, Reporter &reporter);
 /// A closed pipe and a file that becomes too large are errors of the write, not signals; a mapped
 /// file that becomes shorter is one of input. A crash names the plug-in that it is in.
 void catchSignals();
+/// Takes the numbers of standard streams that are closed, for nothing: a file or a connection that
+/// had one would get what is told.
+void holdStandardStreams();
+/// While one lives such a signal ends the process: ranks that wait for each other have nothing to
+/// end in order. `tells`: with a message.
+class EndsAtSignals {
+public:
+  explicit EndsAtSignals(bool tells);
+  ~EndsAtSignals();
+  EndsAtSignals(const EndsAtSignals &) = delete;
+  EndsAtSignals &operator=(const EndsAtSignals &) = delete;
+};
 /// The name of the signal that came, or nullptr.
 const char *interruption();
 

@@ -381,8 +381,7 @@ std::string Trainer::whyUnsaved() const {
              : nothingSaved;
 }
 
-/// From the newest checkpoint of this run, else from the one that it began with, else from the
-/// beginning.
+/// From this run's newest checkpoint, else the one that it began with, else from the beginning.
 std::string Trainer::wayBack(int64_t step) const {
   const std::string newest = savedAt >= 0 ? options.save : options.resume;
   if (step == 0)
@@ -441,6 +440,7 @@ void Trainer::compareRanks() {
   facts["the last step"] = std::to_string(lastStep);
   facts["--eval-every"] = std::to_string(options.evalEvery.value_or(0));
   facts["--save-every"] = std::to_string(options.saveEvery.value_or(0));
+  facts["--save"] = options.save.empty() ? "not given" : "given"; // each may name it otherwise
   facts["the hash of --eval"] = evalData ? evalData->hash() : "none";
   requireAlike(ranks, facts);
 }

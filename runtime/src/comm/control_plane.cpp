@@ -28,7 +28,7 @@ Status ControlPlane::join(int rank, int world, const Endpoint &at, Socket listen
   Socket connected;
   TRAINRT_TRY(connectTo(at, limits.join, connected));
   std::unique_ptr<ControlPlane> plane(
-      new ControlPlane(MessageSocket(std::move(connected)), limits));
+      new ControlPlane(MessageSocket(std::move(connected)), at, limits));
   plane->coordinator = std::move(coordinator);
   // By which the coordinator is reached, others are taken to reach this rank.
   plane->own = localAddress(plane->socket.fd());
@@ -93,14 +93,27 @@ void ControlPlane::run() {
     }
     // What came before the end has been taken: a reason among it stays the reason.
     if (!isThere)
-      lose("rank 0, the coordinator, has ended");
+      lose(ended());
     else if (now - heard > limits.silence)
-      lose("rank 0, the coordinator, has not been heard of for " +
+      lose(nameOfFirst() + ", the coordinator, has not been heard of for " +
            std::to_string(limits.silence.count() / 1000) + " s");
     std::lock_guard lock(mutex);
     if (stopped || !isThere)
       return;
   }
+}
+
+std::string ControlPlane::nameOfFirst() const {
+  std::lock_guard lock(mutex);
+  return first;
+}
+
+/// Before all are there it may be anything that listens.
+std::string ControlPlane::ended() const {
+  std::lock_guard lock(mutex);
+  return ready ? first + ", the coordinator, has ended"
+               : first + " has taken this rank's call and ended it: no coordinator listens there, "
+                         "or it has ended before all ranks were there";
 }
 
 /// A beat has done its work by coming. Other words that a rank is not told are left out.
@@ -111,8 +124,11 @@ void ControlPlane::take(const Message &message) {
   std::lock_guard lock(mutex);
   if (word == Word::Ready) {
     ready = true;
-    if (message.texts.size() == 1)
-      own = message.texts[0];
+    if (message.texts.size() == 2) {
+      if (!message.texts[0].empty())
+        own = message.texts[0];
+      first = message.texts[1];
+    }
   } else if (word == Word::Value && message.texts.size() == 2) {
     values[message.texts[0]] = message.texts[1];
   } else if (word == Word::Gather && message.texts.size() == 1) {
@@ -138,9 +154,8 @@ void ControlPlane::lose(const std::string &why) {
 
 /// Sent, not confirmed: a `get` of any rank waits until the coordinator has it.
 Status ControlPlane::set(const std::string &key, const std::string &value) {
-  return send({uint32_t(Word::Set), {key, value}})
-             ? Status()
-             : explain(Status(Code::RankLost, "rank 0, the coordinator, has ended"));
+  return send({uint32_t(Word::Set), {key, value}}) ? Status()
+                                                   : explain(Status(Code::RankLost, ended()));
 }
 
 /// For as long as an exchange may take. A value that has come before counts at once.
@@ -162,7 +177,7 @@ Status ControlPlane::get(const std::string &key, std::string &value) {
 Status ControlPlane::gather(const std::string &mine, std::vector<std::string> &all) {
   const bool isSent = send({uint32_t(Word::Gather), {mine}});
   if (!isSent)
-    return explain(Status(Code::RankLost, "rank 0, the coordinator, has ended"));
+    return explain(Status(Code::RankLost, ended()));
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return gathered || !lost.ok(); });
   if (!gathered)

@@ -39,12 +39,16 @@ public:
   Status explain(const Status &otherwise);
 
 private:
-  ControlPlane(MessageSocket socket, const RankLimits &limits)
-      : limits(limits), socket(std::move(socket)) {}
+  ControlPlane(MessageSocket socket, const Endpoint &at, const RankLimits &limits)
+      : limits(limits), socket(std::move(socket)),
+        first("rank 0 at " + at.host + ":" + std::to_string(at.port)) {}
   void run();
   void take(const Message &message);
   void lose(const std::string &why);
   bool send(const Message &message);
+  std::string nameOfFirst() const;
+  /// What there is to say where the connection to the coordinator is at its end.
+  std::string ended() const;
 
   std::unique_ptr<Coordinator> coordinator;
   MessageSocket socket;
@@ -56,6 +60,7 @@ private:
   std::map<std::string, std::string> values;
   std::optional<std::string> gathered; ///< the answer
   Status lost;
+  std::string first; ///< by which a person knows rank 0: where it was called, then its process
   bool ready = false, stopped = false;
   std::function<void()> tell;
   std::thread thread;

@@ -134,7 +134,7 @@ void Coordinator::watch() {
                      [&](const auto &peer) { return peer->rank == rank; }))
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
   lose("rank " + missing + " of " + std::to_string(world) + " did not come within " +
-       seconds(limits.join));
+       seconds(limits.join) + (refused.empty() ? "" : "; sent away: " + refused));
 }
 
 void Coordinator::tellAll(const Message &message) {
@@ -151,7 +151,10 @@ void Coordinator::lose(const std::string &why) {
   tellAll(say(Word::Lost, {why}));
 }
 
+/// It is told what is wrong, and so are those who wait in vain for the rank that it should have
+/// been.
 void Coordinator::refuse(Peer &peer, const std::string &why) {
+  refused = why;
   peer.socket.send(say(Word::Refuse, {why}));
 }
 
@@ -162,8 +165,8 @@ bool Coordinator::join(Peer &peer, const Message &message) {
     return false;
   const int rank = std::atoi(message.texts[0].c_str()), other = std::atoi(message.texts[1].c_str());
   if (other != world || rank < 0 || rank >= world) {
-    refuse(peer, "rank " + std::to_string(rank) + " of " + std::to_string(other) +
-                     " came to a run of " + std::to_string(world));
+    refuse(peer, "rank " + std::to_string(rank) + " of " + std::to_string(other) + " on " +
+                     message.texts[2] + " came to a run of " + std::to_string(world));
     return false;
   }
   // Also of those that have gone: nobody comes back into a run.
@@ -181,12 +184,14 @@ bool Coordinator::join(Peer &peer, const Message &message) {
   if (std::count_if(peers.begin(), peers.end(),
                     [](const auto &known) { return known->rank >= 0; }) == world) {
     ready = true;
+    const auto first = std::find_if(peers.begin(), peers.end(),
+                                    [](const auto &known) { return known->rank == 0; });
     // A name may lead to the machine itself there, and to its address elsewhere.
     for (const auto &other : peers)
       if (other->rank >= 0 && !other->gone)
-        other->socket.send(isLoopback(localAddress(other->socket.fd()))
-                               ? say(Word::Ready, {reached})
-                               : say(Word::Ready));
+        other->socket.send(
+            say(Word::Ready,
+                {isLoopback(localAddress(other->socket.fd())) ? reached : "", (*first)->name()}));
   }
   return true;
 }

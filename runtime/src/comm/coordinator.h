@@ -92,6 +92,7 @@ private:
   Clock::time_point gathering;
   std::string
       reached; ///< the address by which a rank has come, from another machine if there is one
+  std::string refused; ///< why the last process that came was sent away
   bool ready = false, lost = false;
   std::atomic<bool> stopped{false};
   Clock::time_point stopping;

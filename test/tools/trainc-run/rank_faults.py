@@ -93,7 +93,7 @@ class Cases(Processes):
         expect(code == 5, what, code, err)
         least = SECONDS_OF_SILENCE - 1 if stops else 0
         expect(least <= seconds < least + 6, what, "took", seconds, err)
-        name = "rank 0, the coordinator," if victim == 0 else f"rank {victim} on {socket.gethostname()} (process "
+        name = f"rank {victim} on {socket.gethostname()} (process "
         gone = "has not been heard of for 5 s" if stops else ("has ended" if victim == 0 else "has ended without a word")
         expect(name in err and gone in err, what, err)
         for word in words:
@@ -260,6 +260,12 @@ class Cases(Processes):
             expect((code, other_code) == (1, 1), code, other_code, err)
             expect(all(word in err for word in ("the ranks of a run ", *words)), err)
             expect(not list(folder.glob("*step-*")), folder)
+        # Checkpoints are written by all: that one does not is found now, and not at the end.
+        run = [*RUN, "--coordinator", f"127.0.0.1:{self.port()}", "--world", "2"]
+        first = self.start(self.package, self.tokens, *run, "--rank", "0", "--save", self.path(""))
+        second = self.start(self.package, self.tokens, *run, "--rank", "1")
+        (code, err), (other_code, _) = self.ended(first), self.ended(second)
+        expect((code, other_code) == (1, 1) and "--save is given on rank 0 and not given on rank 1" in err, code, other_code, err)
 
     def case_restarts_have_the_same_bits(self):
         """A rank that is killed in the middle of a save: the run begins again, and ends as if nothing had been."""

@@ -64,6 +64,18 @@ class Cases(Launched):
             expect(f"ranks        2, by {name}; rank 0 is at " in ends[1][1] and not ends[0][1], name, ends)
             expect(self.saved(saved) == expected, name, "has other bits")
 
+    def case_torchrun_starts_again(self):
+        """All of its ranks, by the same command: they go on from the last checkpoint, where there is one."""
+        package, saved = self.sharded(how="zero1"), self.path("")
+        whole = self.trained(package, self.rows, "--batch-size", "3", "--steps", "4", "--accumulate", "2")[1]
+        for restarts, steps, words in (("1", "2", None), ("2", "4", f"torchrun has begun the run again (restart 2); it goes on from the last checkpoint in {saved}\n")):
+            port, run = str(self.port()), ["--batch-size", "3", "--steps", steps, "--save", saved]
+            environment = [torchrun(str(rank), port) | dict(TORCHELASTIC_RESTART_COUNT=restarts) for rank in (0, 1)]
+            ends = [self.ended(rank) for rank in [self.start(package, self.rows, *run, **variables) for variables in environment]]
+            expect([code for code, _ in ends] == [0, 0] and not ends[1][1], ends)
+            expect(words in ends[0][1] if words else "begun the run again" not in ends[0][1], ends)
+        expect({p.name: p.read_bytes() for p in (saved / "step-4").glob("*.safetensors")} == whole, "other bits behind a restart")
+
     def case_launchers_within_others(self):
         """torchrun within a step of Slurm, whose variables are there, too; and a batch script outside of any step."""
         package = self.sharded(how="zero3")

@@ -478,7 +478,7 @@ class ProcessCases(Processes):
             code, err = self.ended(process, 20)
             expect(time.monotonic() - began < 8, "took", time.monotonic() - began)
             expect(code == 5 and f"rank {victim} (process " in err and "was ended by signal 9, Killed" in err, code, err)
-            what = "rank 0, the coordinator, has ended" if victim == 0 else "has ended without a word"
+            what = ", the coordinator, has ended" if victim == 0 else "has ended without a word"
             expect(what in err and "step " in err, err)
             expect(victim == 0 or ("rank 1 on " in err and f"the last checkpoint is {saved}/step-" in err), err)
             newest = max(saved.glob("step-*"), key=lambda p: int(p.name[5:]))
@@ -638,13 +638,32 @@ class ProcessCases(Processes):
             silent.listen()
             at = f"127.0.0.1:{silent.getsockname()[1]}"
             _, err = self.run(package, data, "--coordinator", at, "--world", "2", "--rank", "1", "--join-timeout", "1", code=5)
-        expect("has not been heard of" in err or "does not answer it" in err, err)
+        expect(f"rank 0 at {at}" in err and ("has not been heard of" in err or "does not answer it" in err), err)
+        with socket.create_server(("127.0.0.1", 0)) as other:  # something else, which ends what it does not know
+            at = f"127.0.0.1:{other.getsockname()[1]}"
+            process = self.start(package, data, "--coordinator", at, "--world", "2", "--rank", "1")
+            other.accept()[0].close()
+            code, err = self.ended(process)
+        expect(code == 5 and f"rank 0 at {at} has taken this rank's call and ended it: no coordinator listens there" in err, code, err)
+        # A signal ends one that waits, at once.
+        port = self.port()
+        process = self.start(package, data, "--coordinator", f"127.0.0.1:{port}", "--world", "2", "--rank", "0")
+        for _ in range(200):
+            with socket.socket() as caller:
+                if caller.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        code, err = self.ended(process, 5)
+        expect(code == 1 and "interrupted before all ranks were there" in err, code, err)
         # Two with one number, and one of another run.
         at = f"127.0.0.1:{self.port()}"
         first = self.start(package, data, "--coordinator", at, "--world", "2", "--rank", "0", "--join-timeout", "4")
-        _, err = self.run(package, data, "--coordinator", at, "--world", "3", "--rank", "1", code=5)
-        expect("rank 1 of 3 came to a run of 2" in err, err)
-        self.ended(first)
+        stray = self.start(package, data, "--coordinator", at, "--world", "3", "--rank", "1")
+        came = rf"rank 1 of 3 on .* \(process {stray.pid}\) came to a run of 2"
+        for code, err in (self.ended(stray), self.ended(first)):
+            expect(code == 5 and re.search(came, err), code, err)
+        expect("rank 1 of 2 did not come within 4 s; sent away: " in err, err)
         at = f"127.0.0.1:{self.port()}"
         first = self.start(package, data, "--coordinator", at, "--world", "3", "--rank", "0", "--join-timeout", "4")
         second = self.start(package, data, "--coordinator", at, "--world", "3", "--rank", "1", "--join-timeout", "8")
@@ -653,6 +672,13 @@ class ProcessCases(Processes):
         expect("there are two ranks 1" in err, err)
         for process in (first, second):
             self.ended(process)
+
+    def case_closed_streams(self):
+        """What is opened then has not their numbers: neither the place where ranks meet nor a checkpoint gets what is told."""
+        package, saved = self.trainc("mlp", "--distribute", "data"), self.path("")
+        command = [self.arguments.trainc_run, package, "--data", self.model_data("mlp"), "--steps", "1", "--ranks", "2", "--save", saved]
+        code = subprocess.call(["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', *map(str, command)])
+        expect(code == 0 and (saved / "step-1").exists(), code)
 
     def case_processes_refused(self):
         package, data = self.trainc("mlp", "--distribute", "data"), self.model_data("mlp")
@@ -665,6 +691,7 @@ class ProcessCases(Processes):
             (["--emulate-world", "2", "--reduce", "nccl"], "NCCL knows no ranks on one GPU"),
             (["--balance", "2"], "--balance needs --group-by-length or --tokens-per-batch"),
             (["--log-ranks", "1"], "--log-ranks"),
+            (["--ranks", "4", "--ranks-per-node", "3"], "--ranks-per-node 3 is no divisor of the number of ranks, 4"),
             (["--coordinator", "here:1"], "--coordinator needs --world N and --rank R"),
         ):
             self.refused([words], package, data, *flags, code=2)
@@ -672,7 +699,7 @@ class ProcessCases(Processes):
         self.refused([said], package, data, "--ranks", "2", "--reduce", "nccl")
         said = "the package is for CPUs, and --gpus is a rank for each GPU; compile it with --target cuda, or start its ranks with --ranks N"
         self.refused([said], package, data, "--gpus", "2")
-        _, err = self.run(package, data, "--coordinator", "here", "--world", "2", "--rank", "1", code=4)
+        _, err = self.run(package, data, "--coordinator", "here", "--world", "2", "--rank", "1", code=2)
         expect("coordinator 'here' is no HOST:PORT" in err, err)
         for variables, words in (
             (dict(RANK="2", WORLD_SIZE="2", MASTER_ADDR="x", MASTER_PORT="1"), "has made this process rank 2 of 2"),

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -100,7 +101,8 @@ public:
   int wait() {
     using Clock = std::chrono::steady_clock;
     int code = 0;
-    bool passed = false, killed = false;
+    bool killed = false;
+    std::optional<int> passed;
     Clock::time_point failed;
     for (size_t left = pids.size(); left;) {
       int status = 0;
@@ -111,8 +113,10 @@ public:
         if (at == pids.end())
           continue;
         --left;
-        const int one = WIFEXITED(status) ? WEXITSTATUS(status) : exitRanks;
-        if (WIFSIGNALED(status) && !killed)
+        // One that had not come far enough to end in order.
+        const bool isPassed = passed && WIFSIGNALED(status) && WTERMSIG(status) == *passed;
+        const int one = WIFEXITED(status) ? WEXITSTATUS(status) : isPassed ? exitInput : exitRanks;
+        if (WIFSIGNALED(status) && !killed && !isPassed)
           tellSignal(at - pids.begin(), pid, WTERMSIG(status));
         if (one && !code) {
           code = one;
@@ -126,12 +130,18 @@ public:
       }
       // They agree on where to end. A second signal, a second later, ends this process, and so all.
       if (const char *signal = interruption(); signal && !passed) {
-        passed = true;
-        send(signal == std::string("SIGINT") ? SIGINT : SIGTERM);
+        passed = signal == std::string("SIGINT") ? SIGINT : SIGTERM;
+        send(*passed);
       }
       // Those that hang, in a step or in a lost connection: nobody waits for them for ever.
-      if (code && Clock::now() - failed > graceful) {
+      if (code && !killed && Clock::now() - failed > graceful) {
         killed = true;
+        for (size_t rank = 0; rank < pids.size(); ++rank)
+          if (pids[rank] > 0)
+            std::fprintf(stderr,
+                         "trainc-run: rank %zu (process %d) has not ended within %d s of the "
+                         "first, and is killed\n",
+                         rank, int(pids[rank]), int(graceful.count()));
         send(SIGKILL);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -148,7 +158,16 @@ private:
       words.push_back(const_cast<char *>(argument.c_str()));
     words.push_back(nullptr);
     const std::string variable = std::string(socketVariable) + "=" + std::to_string(socket);
+    // One that is passed on waits until the child takes it as itself, and not as this process
+    // would.
+    sigset_t passedOn, before;
+    ::sigemptyset(&passedOn);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+      ::sigaddset(&passedOn, signal);
+    ::sigprocmask(SIG_BLOCK, &passedOn, &before);
     const pid_t parent = ::getpid(), pid = ::fork();
+    if (pid != 0)
+      ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0)
       throw Failure(exitResources,
                     std::string("a rank cannot be started: ") + std::strerror(errno));
@@ -158,6 +177,10 @@ private:
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent)
         ::_exit(exitInternal);
+      for (int signal : {SIGINT, SIGTERM, SIGHUP})
+        if (std::signal(signal, SIG_DFL) == SIG_IGN)
+          std::signal(signal, SIG_IGN);
+      ::sigprocmask(SIG_SETMASK, &before, nullptr);
       if (!isFirst)
         ::close(socket);
       else
@@ -185,6 +208,8 @@ private:
   std::vector<pid_t> pids;
 };
 
+} // namespace
+
 /// Whether it is whole is found when it is read.
 bool hasCheckpoint(const std::string &folder) {
   std::error_code error;
@@ -194,8 +219,6 @@ bool hasCheckpoint(const std::string &folder) {
       return true;
   return false;
 }
-
-} // namespace
 
 /// A rank that was lost is worth another go, an error in data or options is not: it would come
 /// again. Nor does a run that a person has ended begin again.

@@ -11,6 +11,9 @@ namespace trainrt::run {
 /// Returns the exit code of the run: 0, or that of the rank that failed first.
 int launchRanks(const Options &options);
 
+/// Whether there is anything in the folder that a run that begins again could go on from.
+bool hasCheckpoint(const std::string &folder);
+
 /// A listening socket that the process has got from `launchRanks`; -1: none.
 int inheritedSocket();
 

@@ -3,11 +3,13 @@
 // The place of a process, and what follows from it.
 #include "cli/ranks/place.h"
 
+#include "cli/format.h"
 #include "cli/ranks/launch.h"
 #include "format/byte_text.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -62,6 +64,22 @@ RankPlace findPlace(const Options &options) {
                   "--coordinator needs --world N and --rank R, which no launcher has set "
                   "(torchrun, mpirun, srun)");
   return place;
+}
+
+/// torchrun has one command line for all starts, and a folder without checkpoints is none to resume
+/// from, nor one with checkpoints to begin in.
+void continueRestarted(const RankPlace &place, Options &options) {
+  const char *text = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  const std::optional<int64_t> restarts = parseInteger(text ? text : "");
+  if (place.source != "torchrun" || !restarts || *restarts < 1 || options.save.empty() ||
+      !hasCheckpoint(options.save))
+    return;
+  options.resume = options.save;
+  if (place.isFirst())
+    std::fprintf(stderr,
+                 "trainc-run: torchrun has begun the run again (restart %lld); it goes on from the "
+                 "last checkpoint in %s\n",
+                 static_cast<long long>(*restarts), options.save.c_str());
 }
 
 void checkGroups(const Options &options, int64_t world) {
@@ -125,7 +143,11 @@ void JoinedRanks::join(const RankPlace &place, const Options &options) {
   settings.join_seconds = int32_t(options.joinTimeout);
   settings.exchange_seconds = int32_t(options.exchangeTimeout);
   ErrorSlot error;
-  error.check(trainrt_ranks_join(&settings, &ranks, error));
+  const trainrt_status status = trainrt_ranks_join(&settings, &ranks, error);
+  // What was asked for is the command line's.
+  if (status == TRAINRT_INVALID_ARGUMENT)
+    throw Failure(exitUsage, error.message(status));
+  error.check(status);
   own = place.rank;
   count = place.world;
 }

@@ -34,6 +34,10 @@ struct RankPlace {
 /// without any. Throws Failure where what there is does not do.
 RankPlace findPlace(const Options &options);
 
+/// Of processes that torchrun has started again: `--resume` is the folder of `--save`, where a
+/// checkpoint is, as with --max-restarts.
+void continueRestarted(const RankPlace &place, Options &options);
+
 /// Throws a Failure where ranks of which there are `world` cannot be of the nodes, or share the
 /// replicas, that the options ask for.
 void checkGroups(const Options &options, int64_t world);
