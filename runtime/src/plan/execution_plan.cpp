@@ -3,6 +3,7 @@
 
 #include "plan/execution_plan.h"
 #include "format/memory/arena_plan.h"
+#include "plan/arena_layout.h"
 #include "plan/exchange_waits.h"
 #include "plan/overlap.h"
 
@@ -73,7 +74,6 @@ private:
   /// Sizes and lifetimes first, then the arena: addresses depend on all buffers of the function
   /// together.
   Status planBuffers() {
-    std::vector<PlanBuffer> lifetimes(function.buffers.size()), onHost(function.buffers.size());
     plan.bufferBytes.resize(function.buffers.size());
     plan.bufferOffsets.resize(function.buffers.size());
     for (uint32_t output : function.outputs) {
@@ -99,7 +99,6 @@ private:
       switch (buffer.space) {
       case Space::Arena:
       case Space::Host:
-        (buffer.space == Space::Arena ? lifetimes : onHost)[i] = {bytes, buffer.first, buffer.last};
         // Half of the range leaves room for alignment.
         // The sum of all buffers bounds the arena, so that the planner cannot overflow.
         if (__builtin_add_overflow(sum, bytes, &sum) || sum > INT64_MAX / 2)
@@ -139,16 +138,20 @@ private:
       if (bytes > limit)
         return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
     }
-    Plan memory = planMemory(lifetimes, traits.alignment);
-    plan.arenaLowerBound = memory.lowerBound;
+    const std::vector<PlanBuffer> lifetimes = lifetimesOf(function, plan.bufferBytes, Space::Arena);
+    // Elsewhere each command fills the GPU by itself: nothing runs beside it.
     if (traits.runsBeside)
-      giveTime(lifetimes, memory);
-    plan.arenaBytes = memory.peak;
-    // giveTime only makes lives longer.
+      plan.aside =
+          leavesRoom() ? findAside(function) : std::vector<bool>(function.commands.size(), false);
+    ArenaLayout arena = layOutArena(function, lifetimes, plan.aside, traits.alignment);
+    plan.arenaLowerBound = arena.lowerBound;
+    plan.arenaBytes = arena.bytes;
+    // Lives only become longer.
     assert(plan.arenaBytes >= plan.arenaLowerBound && "what lives at once needs its room");
     markPhases(lifetimes);
-    plan.bufferOffsets = std::move(memory.offsets);
-    const Plan host = planMemory(onHost, traits.alignment);
+    plan.bufferOffsets = std::move(arena.offsets);
+    const Plan host =
+        planMemory(lifetimesOf(function, plan.bufferBytes, Space::Host), traits.alignment);
     plan.hostBytes = host.peak;
     // Offsets are in blocks of their own: the arena, the host's, and the outputs'.
     for (size_t i = 0; i < function.buffers.size(); ++i)
@@ -197,33 +200,6 @@ private:
       touched.push_back(bytes);
     }
     return leavesRoomBeside(std::move(touched));
-  }
-
-  /// Lets what commands on the second lane touch live longer, so that the first lane does not wait
-  /// for them to write to the same memory; as far as that costs next to none.
-  void giveTime(const std::vector<PlanBuffer> &lifetimes, Plan &memory) {
-    plan.aside.assign(function.commands.size(), false);
-    // Elsewhere each command fills the GPU by itself: nothing runs beside it.
-    if (!leavesRoom())
-      return;
-    plan.aside = findAside(function);
-    const int32_t end = int32_t(function.commands.size()) - 1;
-    // The longest time that costs no more than the room for it.
-    for (int32_t delay : {64, 16, 4}) {
-      std::vector<PlanBuffer> longer = lifetimes;
-      for (int32_t i = 0; i <= end; ++i)
-        if (plan.aside[size_t(i)])
-          for (const Operand &operand : function.commands[size_t(i)].operands)
-            if (operand.isPresent())
-              longer[operand.buffer].last =
-                  std::max(longer[operand.buffer].last, std::min(end, i + delay));
-      Plan relaxed = planMemory(longer, traits.alignment);
-      if (relaxed.peak > memory.peak + roomForOverlap(memory.peak))
-        continue;
-      memory.peak = relaxed.peak;
-      memory.offsets = std::move(relaxed.offsets);
-      return;
-    }
   }
 
   /// Places and sizes of all steps lie in two lists, one behind the other; a step knows where its

@@ -13,11 +13,6 @@
 
 namespace trainrt::cuda {
 
-/// Of the device's plans: buffers begin at such multiples.
-static uint64_t padded(uint64_t bytes) {
-  return uint64_t(trainrt::padded(int64_t(bytes), cudaPlanAlignment));
-}
-
 /// The library lives as long as this object, whichever plan asked for it first.
 Status Libraries::blas(Blas *&library) {
   // From any thread; loaded with the first plan that needs it.
@@ -199,24 +194,25 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   hand(gemms);
   hand(attentions);
   hand(convolutions);
-  for (size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i)
     if (failed[i])
       return failed[i]->within(describe(i) + ": ");
-    // Copies need no workspace.
-    if (items[i].lane < 2) {
-      uint64_t &need = workspaceNeed[items[i].lane];
-      need = std::max(need, padded(items[i].command->workspaceBytes()));
-    }
-  }
   return {};
 }
 
+/// Of a command in a loop what the step with the largest needs.
+std::vector<int64_t> Commands::workspaces() const {
+  std::vector<int64_t> needs(plan.steps.size());
+  for (const Item &item : items) {
+    int64_t &need = needs[indexOf(item)];
+    need = std::max(need, int64_t(item.command->workspaceBytes()));
+  }
+  return needs;
+}
+
 /// After every change of an address.
-void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Workspace space,
-                       DeviceAddress tableAddress) {
-  // One workspace for each lane of kernels: commands of both run side by side.
-  workspaces[0] = {space.address, workspaceNeed[0]};
-  workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
+void Commands::resolve(const BufferAddress &address, const std::vector<DeviceAddress> &workspaces,
+                       DeviceAddress errors, DeviceAddress tableAddress) {
   bufferAddresses.assign(plan.bufferBytes.size(), 0);
   Addresses addresses;
   const Item *current = nullptr;
@@ -238,6 +234,7 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
     addresses.error = errors + sizeof(ErrorSlot) * DeviceAddress(item.step->command -
                                                                  plan.function->commands.data());
     current = &item;
+    item.workspace = {workspaces[indexOf(item)], item.command->workspaceBytes()};
     item.command->resolve(addresses);
   }
 }
@@ -258,7 +255,7 @@ DeviceAddress Commands::addressOf(const Item &item, const Place &place) const {
 
 /// Addresses are resolved; the caller has put the lanes in order.
 Status Commands::enqueue(size_t index, CUstream stream) const {
-  return items[index].command->enqueue(stream, workspaces[items[index].lane]);
+  return items[index].command->enqueue(stream, items[index].workspace);
 }
 
 bool Commands::hasTransfers(const Part &part) const {
@@ -329,6 +326,8 @@ std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() co
           writes.push_back(range);
       }
     }
+    if (const Workspace &workspace = items[i].workspace; workspace.bytes)
+      writes.push_back({workspace.address, workspace.address + workspace.bytes});
     // Readers wait for writers, writers for both.
     order.add(reads, writes, [&](int32_t earlier) {
       int32_t &last = result[i][items[size_t(earlier)].lane];

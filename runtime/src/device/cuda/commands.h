@@ -50,14 +50,14 @@ public:
   /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
   /// `exchange` null: there is one rank, and nothing to do for collectives.
   Status prepare(Kernels &kernels, Libraries &libraries, RankExchange *exchange, ThreadPool &pool);
-  /// What library calls need: each of the two lanes that have any has its own part.
-  uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
+  /// By command of the function, what its library call needs.
+  std::vector<int64_t> workspaces() const;
   /// What those that are done together with other ranks need: one runs at a time.
   int64_t stagingBytes() const;
-  /// Sets all addresses; again when memory has moved. `errors`: an error slot
-  /// for each command of the function.
-  void resolve(const BufferAddress &address, DeviceAddress errors, Workspace workspace,
-               DeviceAddress tables);
+  /// Sets all addresses; again when memory has moved. `workspaces`: by command of the function;
+  /// `errors`: an error slot for each of them.
+  void resolve(const BufferAddress &address, const std::vector<DeviceAddress> &workspaces,
+               DeviceAddress errors, DeviceAddress tables);
   /// What groups of launches read: to be copied to `tables` after every resolve.
   const std::vector<unsigned char> &groupTables() const { return tables; }
 
@@ -103,6 +103,7 @@ private:
     std::unique_ptr<DeviceCommand> command;
     /// Null outside of loops.
     std::shared_ptr<const Slices> slices = nullptr;
+    Workspace workspace = {};
   };
   using InLoop = std::shared_ptr<const Slices>;
   Status prepareSteps(size_t begin, size_t end, const InLoop &slices, DeviceContext &with);
@@ -118,9 +119,6 @@ private:
   const ExecutionPlan &plan;
   std::vector<Item> items;
   std::vector<unsigned char> tables;
-  /// Of the lanes; copies between the device and the host need none.
-  Workspace workspaces[3];
-  uint64_t workspaceNeed[2] = {};
   /// Of the plan's buffers, where they are used.
   std::vector<DeviceAddress> bufferAddresses;
 };

@@ -4,6 +4,7 @@
 #define TRAINRT_DEVICE_CUDA_COMPILED_PLAN_H
 
 #include "device/cuda/cuda_device.h"
+#include "plan/arena_layout.h"
 
 #include <algorithm>
 #include <utility>
@@ -60,6 +61,7 @@ public:
   Commands commands;
   /// Of the commands, when they are prepared.
   std::vector<Commands::Part> parts;
+  ArenaLayout arena;
   bool exchanges() const {
     return std::ranges::any_of(parts, [](const Commands::Part &part) { return part.isCollective; });
   }

@@ -38,16 +38,12 @@ void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &u
   int64_t scratch = errorSlotBytes(program);
   for (const Constant &constant : program.constants)
     scratch += padded(int64_t(constant.data.size()), alignment);
-  // At most what a library may ask for, on each of the two streams.
-  int64_t workspaces[2] = {};
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const ExecutionPlan::Step &step = plan.steps[i];
-    int64_t &workspace = workspaces[!plan.aside.empty() && plan.aside[i]];
-    workspace = std::max(workspace, plan.visit(step, [](const auto &, const auto &view) {
-      return workspaceLimit(view);
-    }));
-  }
-  use.scratch = std::max(use.scratch, scratch + workspaces[0] + workspaces[1]);
+  // At most what a library may ask for.
+  std::vector<int64_t> workspaces;
+  for (const ExecutionPlan::Step &step : plan.steps)
+    workspaces.push_back(
+        plan.visit(step, [](const auto &, const auto &view) { return workspaceLimit(view); }));
+  use.scratch = std::max(use.scratch, scratch + mostBytesOfWorkspaces(plan, workspaces, alignment));
 }
 
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
@@ -131,8 +127,8 @@ CudaDevice::~CudaDevice() {
   // Events go before the context may.
   marks.clear();
   ordered = {};
-  for (DeviceMemory *block : {&arena, &outputBlock, &staging[0], &staging[1], &workspace,
-                              &constants, &errorSlots, &exchangeBlock})
+  for (DeviceMemory *block :
+       {&arena, &outputBlock, &staging[0], &staging[1], &constants, &errorSlots, &exchangeBlock})
     block->release();
   // Last: releasing memory waits for the stream.
   if (ownStream)
@@ -357,8 +353,7 @@ void CudaDevice::addMemory(MemoryUse &use) const {
   use.arenaLowerBound = arenaLowerBound;
   use.inputs += staging[0].size() + staging[1].size();
   use.outputs += outputBlock.size();
-  use.scratch +=
-      workspace.size() + constants.size() + errorSlots.size() + tableBytes + exchangeBlock.size();
+  use.scratch += constants.size() + errorSlots.size() + tableBytes + exchangeBlock.size();
   use.pinned += hostArena.size();
   use.driver += codeBytes + graphBytes;
 }
@@ -380,6 +375,8 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
       context->keep(); // cuDNN's handles are never destroyed
     TRAINRT_TRY(prepared.within("function '" + plan.function->name + "', "));
     made->parts = made->commands.parts(/*beside=*/exchangeStream != nullptr);
+    // Only now is known what the chosen algorithms need.
+    made->arena = layOutWorkspaces(plan, made->commands.workspaces(), alignment);
     compiled = made.get();
     plan.compiled = std::move(made);
   }
@@ -389,16 +386,15 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
 /// First the room for all, then the blocks, then tables and graphs: an address is final when it is
 /// written down.
 Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
-  const int64_t workspaceBytes = int64_t(compiled.commands.workspaceBytes());
+  const int64_t arenaBytes = compiled.arena.bytes;
   const int64_t exchangeBytes = compiled.commands.stagingBytes();
   // All of it is asked for at once, so that the message says what the step needs.
   int64_t more = 0;
   std::string needs;
-  for (auto [block, bytes, name] : {std::tuple{&arena, plan.arenaBytes, "activations"},
+  for (auto [block, bytes, name] : {std::tuple{&arena, arenaBytes, "activations"},
                                     std::tuple{&outputBlock, plan.outputBytes, "outputs"},
                                     std::tuple{&staging[0], compiled.layout.bytes, "inputs"},
                                     std::tuple{&staging[1], compiled.layout.bytes, "next inputs"},
-                                    std::tuple{&workspace, workspaceBytes, "workspace"},
                                     std::tuple{&exchangeBlock, exchangeBytes, "exchanges"}}) {
     if (block == &exchangeBlock && !bytes)
       continue;
@@ -409,13 +405,12 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   }
   TRAINRT_TRY(checkRoom(more, "function '" + plan.function->name + "' (" + needs + ")"));
   // The bound that is told is that of the plan which decides on the size.
-  if (plan.arenaBytes >= arena.size())
-    arenaLowerBound = plan.arenaLowerBound;
-  TRAINRT_TRY(grow(arena, plan.arenaBytes, "activations"));
+  if (arenaBytes >= arena.size())
+    arenaLowerBound = compiled.arena.lowerBound;
+  TRAINRT_TRY(grow(arena, arenaBytes, "activations"));
   TRAINRT_TRY(grow(outputBlock, plan.outputBytes, "outputs"));
   for (DeviceMemory &block : staging)
     TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
-  TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
   // No graph refers to it; without it no plan may stage where it was.
   if (exchangeBytes > exchangeBlock.size())
     if (const Status got = allocate(exchangeBytes, "exchanges", false, exchangeBlock); !got.ok()) {
@@ -458,13 +453,20 @@ Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsign
   }
   compiled.commands.resolve(
       [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side, inputs); },
-      at(errorSlots.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
+      addressesOfWorkspaces(compiled), at(errorSlots.data()), at(block.data()));
   if (tables.empty())
     return {};
   return write(block.data(), int64_t(tables.size()),
                [&](unsigned char *to, int64_t begin, int64_t end) {
                  std::memcpy(to, tables.data() + begin, size_t(end - begin));
                });
+}
+
+std::vector<DeviceAddress> CudaDevice::addressesOfWorkspaces(const Compiled &compiled) const {
+  std::vector<DeviceAddress> addresses;
+  for (int64_t offset : compiled.arena.workspaces)
+    addresses.push_back(at(arena.data()) + DeviceAddress(offset));
+  return addresses;
 }
 
 /// `inputs`: where the batch itself is read; empty, or 0 for an input, where staging is.
@@ -474,7 +476,7 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   const Buffer &buffer = plan.function->buffers[index];
   switch (buffer.space) {
   case Space::Arena:
-    return at(arena.data()) + DeviceAddress(plan.bufferOffsets[index]);
+    return at(arena.data()) + DeviceAddress(compiled.arena.offsets[index]);
   case Space::Host:
     return at(hostArena.data()) + DeviceAddress(plan.bufferOffsets[index]);
   case Space::Output:

@@ -114,6 +114,7 @@ private:
                  CUgraphExec &graph);
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
                                 unsigned side, const InputAddresses &inputs) const;
+  std::vector<DeviceAddress> addressesOfWorkspaces(const Compiled &compiled) const;
   /// Copies inputs that lie on the device, or has them read where they are: by the graphs to
   /// launch.
   Status bindInputs(const Run &run, Compiled &compiled, const Graphs *&graphs);
@@ -190,7 +191,7 @@ private:
   /// Plans that have graphs which read inputs in callers' memory.
   std::set<Compiled *> direct;
   InputCopies copies;
-  DeviceMemory arena, outputBlock, workspace, constants, errorSlots, exchangeBlock;
+  DeviceMemory arena, outputBlock, constants, errorSlots, exchangeBlock;
   /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
   /// Runs without a graph stay on the first.
   DeviceMemory staging[2];

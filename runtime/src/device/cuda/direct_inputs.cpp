@@ -109,8 +109,7 @@ Status CudaDevice::directGraph(const ExecutionPlan &plan, Compiled &compiled,
   // Whoever looks at commands finds the addresses of graphs that stay.
   compiled.commands.resolve(
       [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, 0, {}); },
-      at(errorSlots.data()), {at(workspace.data()), uint64_t(workspace.size())},
-      at(compiled.tables[0].data()));
+      addressesOfWorkspaces(compiled), at(errorSlots.data()), at(compiled.tables[0].data()));
   if (!status.ok()) {
     compiled.drop(made);
     reason = "there was no memory for a graph that reads it where it is";

@@ -185,7 +185,8 @@ protected:
                 CUDA_SUCCESS);
       driver.cuStreamSynchronize(nullptr);
     }
-    commands.resolve([&](uint32_t buffer) { return memory[buffer]; }, 0, {}, 0);
+    const std::vector<DeviceAddress> workspaces(planned.plan.steps.size());
+    commands.resolve([&](uint32_t buffer) { return memory[buffer]; }, workspaces, 0, 0);
     fake->copiesWithin = 0;
     // On the lanes of a graph as told: a command waits for those that touch its bytes.
     dependencies = commands.dependencies();
