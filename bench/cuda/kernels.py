@@ -7,8 +7,9 @@
 
 Each case is a small graph around one kind of kernel, with activations far beyond the cache. Bytes
 are what the kernel's buffers take, the copy speed is what the runtime measures. Kernels that move
-less than 100 MB are left out. `compile` needs onnx and numpy; `run` only numpy, trainc-run and what
-`compile` has written.
+less than 100 MB are left out. The cases of bench/convolutions/images.py come in fp32, too (`-fp32`):
+of these the commands of the op count, library calls among them. `compile` needs onnx and numpy;
+`run` only numpy, trainc-run and what `compile` has written.
 """
 
 import argparse
@@ -22,7 +23,11 @@ import tempfile
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/convolutions"))
+import images  # noqa: E402
+
 ROWS, WIDTH, NARROW = 32768, 4096, 64
+SIZES = images.Sizes(images=64, channels=96, side=112)
 SMALLEST = 100e6
 
 
@@ -176,9 +181,18 @@ CASES = {
     "cross-entropy": cross_entropy(8192, 128256),
     "cross-entropy-odd": cross_entropy(16384, 50257),
 }
+# By the name of the package: the op, and its precision where it is not that of the other cases.
+IMAGE_CASES = {
+    images.file_name(case) + end: (case, precision)
+    for case in images.CASES
+    for end, precision in (("", None), ("-fp32", "fp32"))
+}
+ALL = [*CASES, *IMAGE_CASES]
 
 
 def make_data(name):
+    if name in IMAGE_CASES:
+        return {"x": images.make_input(SIZES)}
     rng = np.random.default_rng(1)
     shapes = {
         "adamw": (NARROW, 16384),
@@ -203,10 +217,11 @@ def compile_all(arguments):
     for name in arguments.cases:
         graph = arguments.folder / f"{name}.onnx"
         package = arguments.folder / f"{name}.tpk"
-        CASES[name]().save(graph)
+        case, precision = IMAGE_CASES.get(name, (None, None))
+        (images.build(Graph, case, SIZES) if case else CASES[name]()).save(graph)
         command = [arguments.trainc, graph, "-o", package, "--target", arguments.target]
         if arguments.target != "cpu":
-            command += ["--precision", arguments.precision]
+            command += ["--precision", precision or arguments.precision]
         subprocess.run([str(part) for part in command], check=True, stderr=subprocess.DEVNULL)
         print(f"{package}: {package.stat().st_size} bytes")
 
@@ -232,7 +247,8 @@ def run_case(name, arguments):
         rows = [json.loads(line) for line in profile.read_text().splitlines()]
     launches, copy = [], 0.0
     for row in sorted(rows, key=lambda row: row["command"]):
-        if row["function"] != "step" or "kernel_" not in row["name"]:
+        wanted = images.computes_op(row["nodes"]) if name in IMAGE_CASES else "kernel_" in row["name"]
+        if row["function"] != "step" or not wanted:
             continue
         if row["of_copy"] > 0.01:
             copy = row["bytes"] / (row["ms"] * 1e-3) / row["of_copy"]
@@ -247,7 +263,7 @@ def run_case(name, arguments):
 
 
 def run_all(arguments):
-    print(f"{'case':19}{'kernel':14}{'MB':>7}{'ms':>8}{'TB/s':>7}{'of copy':>9}  nodes")
+    print(f"{'case':30}{'kernel':14}{'MB':>7}{'ms':>8}{'TB/s':>7}{'of copy':>9}  nodes")
     copy, failed = 0.0, 0
     with open(arguments.results, "a", encoding="utf-8") as log:
         for name in arguments.cases:
@@ -260,7 +276,7 @@ def run_all(arguments):
                 line |= {"of_copy": speed / copy if copy else 0.0}
                 log.write(json.dumps(line) + "\n")
                 print(
-                    f"{name:19}{re.sub('kernel_[0-9]+_', '', kernel):14}{count / 1e6:7.0f}"
+                    f"{name:30}{re.sub('kernel_[0-9]+_', '', kernel):14}{count / 1e6:7.0f}"
                     f"{milliseconds:8.3f}{speed / 1e12:7.2f}{line['of_copy']:9.2f}  {nodes}",
                     flush=True,
                 )
@@ -272,7 +288,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("action", choices=("compile", "run"))
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(ALL))
     parser.add_argument("--target", default="cuda:sm_90")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--steps", type=int, default=12)
@@ -282,10 +298,10 @@ def main():
     arguments = parser.parse_args()
     arguments.trainc = arguments.trainc.resolve()
     arguments.trainc_run = arguments.trainc_run.resolve()
-    arguments.cases = arguments.cases or list(CASES)
+    arguments.cases = arguments.cases or ALL
     for name in arguments.cases:
-        if name not in CASES:
-            parser.error(f"unknown case {name}; there are {', '.join(CASES)}")
+        if name not in ALL:
+            parser.error(f"unknown case {name}; there are {', '.join(ALL)}")
     if arguments.action == "compile":
         compile_all(arguments)
         return 0
