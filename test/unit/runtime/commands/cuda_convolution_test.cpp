@@ -3,6 +3,8 @@
 // gradient, x^T times that of the predictions, is one of a filter of one tap.
 
 #include "cuda_fixture.h"
+#include "device/cuda/context.h"
+#include "device/cuda/libraries.h"
 #include "program_generated.h"
 
 #include <fstream>
@@ -124,6 +126,54 @@ TEST_F(CudaConvolutionTest, TuningChoosesItsAlgorithm) {
   StepResult result;
   status = session->step({batch.batch()}, {}, result);
   EXPECT_NE(status.message().find("no algorithm 'gone'"), std::string::npos) << status.message();
+}
+
+TEST_F(CudaConvolutionTest, AFilterForEachChannelIsTheRuntimesOwnFirst) {
+  using namespace trainrt::cuda;
+  ConvolutionCall call;
+  call.batch = 2, call.axes = 2;
+  call.channels = call.filters = call.groups = 8;
+  for (int i = 0; i < 2; ++i) {
+    call.positions[i] = call.windows[i] = 5;
+    call.taps[i] = 3, call.pads[i] = call.strides[i] = call.dilations[i] = 1;
+  }
+  const std::string key = "forward, f32, input 2x8x5x5, filter 8x1x3x3, pad 1x1";
+  std::unique_ptr<Context> context;
+  ASSERT_TRUE(Context::open(0, context).ok());
+  CurrentContext current = context->makeCurrent();
+  auto names = [&](const std::string &chosen) {
+    std::unique_ptr<Dnn> dnn;
+    EXPECT_TRUE(Dnn::load(dnn).ok());
+    if (!chosen.empty())
+      dnn->choose({{key, chosen}});
+    std::vector<Dnn::Algorithm> found;
+    EXPECT_TRUE(dnn->alternatives(call, 8, found).ok());
+    std::shared_ptr<const ConvolutionPlan> plan;
+    EXPECT_TRUE(dnn->prepare(call, plan).ok());
+    EXPECT_EQ(plan->key(), key);
+    EXPECT_EQ(plan->workspaceBytes(), found.front().plan->workspaceBytes());
+    std::vector<std::string> list;
+    for (const Dnn::Algorithm &each : found)
+      list.push_back(each.name);
+    return list;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(""), (Names{"trainrt", "slow_k1=0", "quick_k1=2"}));
+  EXPECT_EQ(names("quick_k1=2"), (Names{"quick_k1=2", "trainrt", "slow_k1=0"}));
+  EXPECT_EQ(names("trainrt"), (Names{"trainrt", "slow_k1=0", "quick_k1=2"}));
+  fake->major = 7; // no such kernels
+  EXPECT_EQ(names("trainrt"), (Names{"slow_k1=0", "quick_k1=2"}));
+  fake->major = 9;
+  std::unique_ptr<Dnn> dnn;
+  ASSERT_TRUE(Dnn::load(dnn).ok());
+  std::shared_ptr<const ConvolutionPlan> plan;
+  call.kind = Convolution::Kind::Filter;
+  ASSERT_TRUE(dnn->prepare(call, plan).ok());
+  EXPECT_EQ(plan->enqueue(nullptr, {256, 512, 1024}, {2048, 16}).code(), Code::Internal);
+  EXPECT_NE(plan->enqueue(nullptr, {256, 520, 1024}, {2048, uint64_t(1) << 20})
+                .message()
+                .find("operands that begin at multiples of 16 bytes"),
+            std::string::npos);
 }
 
 TEST_F(CudaConvolutionTest, ClearsASumOfNothing) {

@@ -276,6 +276,18 @@ inline Chunk load(const void *from) {
 }
 inline float load(const float *from) { return *from; }
 inline void store(void *to, const Chunk &chunk) { std::memcpy(to, &chunk, sizeof chunk); }
+template <size_t N> void loadConstant(uint64_t from, bool valid, uint32_t (&words)[N]) {
+  std::memset(words, 0, sizeof words);
+  if (valid)
+    std::memcpy(words, reinterpret_cast<const void *>(from), sizeof words);
+}
+template <size_t N> void storeWords(uint64_t to, const uint32_t (&words)[N]) {
+  std::memcpy(reinterpret_cast<void *>(to), words, sizeof words);
+}
+inline void storeHalf(uint64_t to, uint32_t word) {
+  const uint16_t low = uint16_t(word);
+  std::memcpy(reinterpret_cast<void *>(to), &low, sizeof low);
+}
 inline void storeShared(uint32_t to, const Chunk &chunk) {
   std::memcpy(Emulation::current().shared(to, 16), &chunk, 16);
 }

@@ -129,9 +129,17 @@ PlanRequest requestOf(const ConvolutionCall &call, const std::string &algorithm)
 
 } // namespace
 
+/// Another build may have chosen kernels that this one has not.
 Status Cudnn::prepare(const ConvolutionCall &call, std::shared_ptr<const ConvolutionPlan> &plan) {
+  const std::string key = keyOf(call);
+  std::string algorithm = impl->algorithmOf(key);
+  if (algorithm.empty() || algorithm == Depthwise::algorithm) {
+    if (impl->depthwise->takes(call))
+      return impl->depthwise->prepare(call, key, plan);
+    algorithm.clear();
+  }
   std::shared_ptr<const PluginPlan> found;
-  TRAINRT_TRY(impl->find(requestOf(call, impl->algorithmOf(keyOf(call))), found));
+  TRAINRT_TRY(impl->find(requestOf(call, algorithm), found));
   plan = std::make_shared<Plan>(call, std::move(found));
   return {};
 }
@@ -143,15 +151,22 @@ Status Cudnn::alternatives(const ConvolutionCall &call, size_t count,
   std::string lines, why;
   if (impl->plugin->convolutionAlgorithms(&convolution, sink(lines), sink(why)))
     return unsupported(call, why);
-  // The tuned one, then those of the library in its order.
-  lines = impl->algorithmOf(keyOf(call)) + "\n" + lines;
+  // The tuned one, the runtime's own, then those of the library in its order.
+  const std::string key = keyOf(call);
+  const bool hasOwn = impl->depthwise->takes(call);
+  lines = impl->algorithmOf(key) + "\n" + (hasOwn ? Depthwise::algorithm : "") + "\n" + lines;
   std::set<std::string> seen = {""};
   std::istringstream stream(lines);
   for (std::string name; found.size() < count && std::getline(stream, name);) {
     TrainrtCudnnPlan *plan = nullptr;
     std::string ignored;
-    if (!seen.insert(name).second ||
-        impl->plugin->buildConvolution(&convolution, name.c_str(), &plan, sink(ignored)))
+    if (!seen.insert(name).second)
+      continue;
+    if (hasOwn && name == Depthwise::algorithm) {
+      TRAINRT_TRY(impl->depthwise->prepare(call, key, found.emplace_back(name, nullptr).plan));
+      continue;
+    }
+    if (impl->plugin->buildConvolution(&convolution, name.c_str(), &plan, sink(ignored)))
       continue;
     found.push_back(
         {name, std::make_shared<Plan>(call, std::make_shared<PluginPlan>(*impl->plugin, plan))});

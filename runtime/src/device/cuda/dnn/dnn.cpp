@@ -63,6 +63,7 @@ Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
   impl->identity =
       "cuDNN " + std::to_string(version) + ", " + impl->plugin->version + ", " + device;
   impl->folder = planCacheFolder();
+  TRAINRT_TRY(Depthwise::load(impl->depthwise));
   dnn.reset(new Cudnn(std::move(impl)));
   return {};
 }

@@ -4,6 +4,7 @@
 #ifndef TRAINRT_DEVICE_CUDA_DNN_PLUGIN_PLANS_H
 #define TRAINRT_DEVICE_CUDA_DNN_PLUGIN_PLANS_H
 
+#include "device/cuda/depthwise.h"
 #include "device/cuda/dnn/cudnn_plugin.h"
 #include "device/cuda/dnn/dnn.h"
 #include "device/cuda/segments.h"
@@ -63,6 +64,8 @@ struct DnnImpl {
   Cudnn::Counts counts;
   /// Algorithms of convolutions, by their keys.
   Choices tuned;
+  /// Beside cuDNN: its kernels are one more algorithm, the first one.
+  std::unique_ptr<Depthwise> depthwise;
   /// Loaded with the first plan of segments.
   std::unique_ptr<SegmentKernel> segmentKernel;
 

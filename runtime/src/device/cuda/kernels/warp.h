@@ -102,6 +102,44 @@ TRAINRT_DEVICE void store(void *to, const Chunk &c) {
                : "l"(to), "r"(c.words[0]), "r"(c.words[1]), "r"(c.words[2]), "r"(c.words[3])
                : "memory");
 }
+/// Words that nobody writes while the kernel runs, or zeros; the address is a multiple of their
+/// size.
+TRAINRT_DEVICE void loadConstant(uint64_t from, bool valid, uint32_t (&w)[1]) {
+  asm("{.reg .pred p; setp.ne.b32 p, %2, 0; mov.b32 %0, 0; @p ld.global.nc.b32 %0, [%1];}"
+      : "=&r"(w[0])
+      : "l"(from), "r"(uint32_t(valid)));
+}
+TRAINRT_DEVICE void loadConstant(uint64_t from, bool valid, uint32_t (&w)[2]) {
+  asm("{.reg .pred p; setp.ne.b32 p, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0; "
+      "@p ld.global.nc.v2.b32 {%0, %1}, [%2];}"
+      : "=&r"(w[0]), "=&r"(w[1])
+      : "l"(from), "r"(uint32_t(valid)));
+}
+TRAINRT_DEVICE void loadConstant(uint64_t from, bool valid, uint32_t (&w)[4]) {
+  asm("{.reg .pred p; setp.ne.b32 p, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; "
+      "mov.b32 %3, 0; @p ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];}"
+      : "=&r"(w[0]), "=&r"(w[1]), "=&r"(w[2]), "=&r"(w[3])
+      : "l"(from), "r"(uint32_t(valid)));
+}
+TRAINRT_DEVICE void storeWords(uint64_t to, const uint32_t (&w)[1]) {
+  asm volatile("st.global.b32 [%0], %1;" : : "l"(to), "r"(w[0]) : "memory");
+}
+TRAINRT_DEVICE void storeWords(uint64_t to, const uint32_t (&w)[2]) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" : : "l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+}
+TRAINRT_DEVICE void storeWords(uint64_t to, const uint32_t (&w)[4]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
+               : "memory");
+}
+/// The low half.
+TRAINRT_DEVICE void storeHalf(uint64_t to, uint32_t w) {
+  asm volatile("{.reg .b16 l, h; mov.b32 {l, h}, %1; st.global.b16 [%0], l;}"
+               :
+               : "l"(to), "r"(w)
+               : "memory");
+}
 TRAINRT_DEVICE void storeShared(uint32_t to, const Chunk &c) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
                :
