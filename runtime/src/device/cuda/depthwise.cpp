@@ -16,9 +16,6 @@ namespace {
 constexpr unsigned blockThreads = 128;
 /// Filters of a block, at most; those that add up partial sums need less.
 constexpr int mostShared = blockThreads * depthwiseVector(7) * 7 * 7 * 4;
-/// Threads that sum up a filter's gradient, of all parts together: what is resident on a large GPU.
-constexpr int64_t summingThreads = 98304;
-
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int taps(const ConvolutionCall &call) { return int(call.taps[0]); }
 
@@ -26,16 +23,17 @@ const char *typeName(DType type) {
   return type == DType::BF16 ? "BF16" : type == DType::F16 ? "F16" : "F32";
 }
 
-/// Of channels of which each thread has depthwiseSumVector: blocks side by side, and threads of one
-/// of them, so that few are idle.
-struct Lanes {
-  explicit Lanes(const ConvolutionCall &call) {
-    const int64_t vectors = call.channels / depthwiseSumVector;
-    blocks = ceilDiv(vectors, 32);
-    lanes = ceilDiv(vectors, blocks);
-  }
-  int64_t blocks, lanes;
+/// Pieces of an image that threads slide down. The rows above and below one are read once more: few
+/// beside its own, which are enough pieces.
+struct Pieces {
+  Pieces(const ConvolutionCall &call, const int64_t (&positions)[3])
+      : chunks(ceilDiv(positions[0], std::max(4 * taps(call), 16))),
+        rows(ceilDiv(positions[0], chunks)), tiles(ceilDiv(positions[1], depthwiseColumns)) {}
+  int64_t chunks, rows, tiles;
 };
+
+/// Threads that sum up a filter's gradient, of all parts together: what is resident on a large GPU.
+int64_t summingThreads(const ConvolutionCall &call) { return taps(call) == 3 ? 67584 : 50688; }
 
 } // namespace
 
@@ -50,18 +48,16 @@ std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseLaunch(const ConvolutionCa
   // Seen from the input, windows begin so many positions before.
   args.padRows = int32_t(backward ? taps(call) - 1 - call.pads[0] : call.pads[0]);
   args.padColumns = int32_t(backward ? taps(call) - 1 - call.pads[1] : call.pads[1]);
-  // The rows above and below a chunk are read once more: few beside its own, which are enough
-  // blocks.
-  const int64_t most = std::max(4 * taps(call), 16);
-  args.chunks = int32_t(ceilDiv(result[0], most));
-  args.rows = int32_t(ceilDiv(result[0], args.chunks));
+  const Pieces pieces(call, result);
+  args.chunks = int32_t(pieces.chunks);
+  args.rows = int32_t(pieces.rows);
   const int64_t vector = depthwiseVector(taps(call)), vectors = call.channels / vector;
   const int64_t filters = std::min<int64_t>(vectors, blockThreads) * vector * taps(call) *
                           taps(call) * int64_t(sizeOf(call.dtype));
   return {args,
           {unsigned(call.batch * args.chunks),
-           unsigned(ceilDiv(ceilDiv(result[1], depthwiseColumns) * vectors, blockThreads)),
-           blockThreads, unsigned(filters)}};
+           unsigned(ceilDiv(pieces.tiles * vectors, blockThreads)), blockThreads,
+           unsigned(filters)}};
 }
 
 std::pair<DepthwiseSumsArguments, DepthwiseGrid> depthwiseSumsLaunch(const ConvolutionCall &call) {
@@ -70,16 +66,25 @@ std::pair<DepthwiseSumsArguments, DepthwiseGrid> depthwiseSumsLaunch(const Convo
   args.inputRows = int32_t(call.positions[0]), args.inputColumns = int32_t(call.positions[1]);
   args.outputRows = int32_t(call.windows[0]), args.outputColumns = int32_t(call.windows[1]);
   args.padRows = int32_t(call.pads[0]), args.padColumns = int32_t(call.pads[1]);
-  const Lanes lanes(call);
-  const int64_t rows = call.batch * call.windows[0];
-  const int64_t parts =
-      std::clamp(summingThreads / (lanes.lanes * lanes.blocks * taps(call)), int64_t(1), rows);
-  args.allRows = int32_t(rows);
-  args.rows = int32_t(ceilDiv(rows, parts));
-  args.lanes = int32_t(lanes.lanes);
+  const Pieces pieces(call, call.windows);
+  args.rows = int32_t(pieces.rows);
+  args.chunks = int32_t(pieces.chunks);
+  args.tiles = int32_t(pieces.tiles);
+  // A warp's lanes at most side by side, so that few are idle; the rest of a block are other
+  // pieces.
+  const int64_t vector = depthwiseVector(taps(call)), vectors = call.channels / vector;
+  const int64_t blocks = ceilDiv(vectors, 32), lanes = ceilDiv(vectors, blocks);
+  const int64_t threads = blockThreads / lanes * lanes;
+  const int64_t all = call.batch * pieces.chunks * pieces.tiles;
+  // Each of them has a piece for all threads, if there are so many.
+  const int64_t parts = std::clamp(summingThreads(call) / (blocks * threads), int64_t(1),
+                                   ceilDiv(all, threads / lanes));
+  args.allPieces = int32_t(all);
+  args.partPieces = int32_t(ceilDiv(all, parts));
+  args.lanes = int32_t(lanes);
   return {args,
-          {unsigned(ceilDiv(rows, args.rows)), unsigned(lanes.blocks),
-           unsigned(lanes.lanes * taps(call))}};
+          {unsigned(ceilDiv(all, args.partPieces)), unsigned(blocks), unsigned(threads),
+           unsigned(lanes * vector * taps(call) * taps(call) * 4)}};
 }
 
 std::pair<DepthwiseTotalArguments, DepthwiseGrid>
@@ -178,7 +183,7 @@ Depthwise::~Depthwise() {
 bool Depthwise::fits(const ConvolutionCall &call) {
   const int64_t size = call.taps[0];
   if (call.axes != 2 || (size != 3 && size != 5 && size != 7) || call.groups != call.channels ||
-      call.filters != call.channels || call.channels % depthwiseSumVector ||
+      call.filters != call.channels || call.channels % 4 ||
       (call.dtype != DType::F32 && call.dtype != DType::BF16 && call.dtype != DType::F16))
     return false;
   int64_t most = 1;
@@ -188,9 +193,16 @@ bool Depthwise::fits(const ConvolutionCall &call) {
       return false;
     most = std::max({most, call.positions[i], call.windows[i]});
   }
-  // Numbers of rows are of 32 bits, and a grid's second axis has 16.
+  // Numbers of rows and pieces are of 32 bits, and a grid's second axis has 16.
   return most <= INT_MAX / std::max<int64_t>(call.batch, 1) / 2 &&
          most * call.channels / depthwiseVector(int(size)) <= int64_t(65535) * blockThreads;
+}
+
+bool Depthwise::isQuicker(const ConvolutionCall &call) {
+  const bool manyTaps = taps(call) > 3;
+  if (call.dtype == DType::F32)
+    return manyTaps;
+  return call.kind != Convolution::Kind::Filter;
 }
 
 Status Depthwise::prepare(const ConvolutionCall &call, const std::string &key,

@@ -43,6 +43,9 @@ public:
   static bool fits(const ConvolutionCall &call);
   /// Whether it computes such a call here: those that fit, if the build has made the kernels.
   bool takes(const ConvolutionCall &call) const { return !kernels.empty() && fits(call); }
+  /// Whether they are used for a call that `fits` where nothing was chosen for it: where they were
+  /// quicker than cuDNN's on an H100 (docs/design/convolution.md).
+  static bool isQuicker(const ConvolutionCall &call);
   /// Of a call that it takes, whose plan has the key `key`. Several threads may call it at once:
   /// kernels are compiled by the driver when they are first asked for.
   Status prepare(const ConvolutionCall &call, const std::string &key,

@@ -3,6 +3,7 @@
 
 #include "device/cuda/dnn/plugin_plans.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <sstream>
@@ -133,11 +134,11 @@ PlanRequest requestOf(const ConvolutionCall &call, const std::string &algorithm)
 Status Cudnn::prepare(const ConvolutionCall &call, std::shared_ptr<const ConvolutionPlan> &plan) {
   const std::string key = keyOf(call);
   std::string algorithm = impl->algorithmOf(key);
-  if (algorithm.empty() || algorithm == Depthwise::algorithm) {
-    if (impl->depthwise->takes(call))
-      return impl->depthwise->prepare(call, key, plan);
+  if (impl->depthwise->takes(call) &&
+      (algorithm.empty() ? Depthwise::isQuicker(call) : algorithm == Depthwise::algorithm))
+    return impl->depthwise->prepare(call, key, plan);
+  if (algorithm == Depthwise::algorithm)
     algorithm.clear();
-  }
   std::shared_ptr<const PluginPlan> found;
   TRAINRT_TRY(impl->find(requestOf(call, algorithm), found));
   plan = std::make_shared<Plan>(call, std::move(found));
@@ -151,10 +152,14 @@ Status Cudnn::alternatives(const ConvolutionCall &call, size_t count,
   std::string lines, why;
   if (impl->plugin->convolutionAlgorithms(&convolution, sink(lines), sink(why)))
     return unsupported(call, why);
-  // The tuned one, the runtime's own, then those of the library in its order.
+  // The tuned one, then those of the library in its order; the runtime's own are the first or the
+  // second of these.
   const std::string key = keyOf(call);
   const bool hasOwn = impl->depthwise->takes(call);
-  lines = impl->algorithmOf(key) + "\n" + (hasOwn ? Depthwise::algorithm : "") + "\n" + lines;
+  if (hasOwn)
+    lines.insert(Depthwise::isQuicker(call) ? 0 : std::min(lines.size(), lines.find('\n') + 1),
+                 std::string(Depthwise::algorithm) + "\n");
+  lines = impl->algorithmOf(key) + "\n" + lines;
   std::set<std::string> seen = {""};
   std::istringstream stream(lines);
   for (std::string name; found.size() < count && std::getline(stream, name);) {

@@ -18,7 +18,7 @@ extern "C" __attribute__((global, launch_bounds(128))) void
 trainrt_data(const DepthwiseArguments args) {
   depthwise<TRAINRT_TYPE, TRAINRT_TAPS, true>(args);
 }
-extern "C" __attribute__((global, launch_bounds(32 * TRAINRT_TAPS))) void
+extern "C" __attribute__((global, launch_bounds(128, TRAINRT_TAPS == 3 ? 4 : 3))) void
 trainrt_sums(const DepthwiseSumsArguments args) {
   depthwiseSums<TRAINRT_TYPE, TRAINRT_TAPS>(args);
 }

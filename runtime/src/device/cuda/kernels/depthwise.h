@@ -166,79 +166,126 @@ TRAINRT_DEVICE void depthwise(const DepthwiseArguments &args) {
   }
 }
 
-/// A thread sums up a row of taps of some channels, over some rows of the output; the input's
-/// positions that a row of taps reaches are in registers. Grid: (parts, channels), blocks of
-/// `lanes` x `Taps` threads.
+/// A thread slides down pieces of the output, and sums up all taps of some channels; the rows of
+/// the output that the input's row meets are in registers. The threads of a block that have the
+/// same channels are added up. Grid: (parts, channels), blocks of some groups of `lanes` threads.
 template <typename T, int Taps>
 TRAINRT_DEVICE void depthwiseSums(const DepthwiseSumsArguments &args) {
-  constexpr int V = depthwiseSumVector;
+  constexpr int V = depthwiseVector(Taps), Columns = depthwiseColumns, All = Taps * Taps;
+  constexpr int Positions = Columns + Taps - 1;
   using Vector = Packed<T, V>;
-  const uint32_t lanes = uint32_t(args.lanes), tapRow = warp::thread() / lanes;
-  const uint32_t first = (warp::blockY() * lanes + warp::thread() % lanes) * V;
-  if (first >= uint32_t(args.channels))
-    return;
-  float sums[Taps][V];
+  const uint32_t lanes = uint32_t(args.lanes), groups = warp::threads() / lanes;
+  const uint32_t lane = warp::thread() % lanes, group = warp::thread() / lanes;
+  const uint32_t first = (warp::blockY() * lanes + lane) * V;
+  const bool there = first < uint32_t(args.channels);
+  float sums[All][V];
   TRAINRT_UNROLL
-  for (int t = 0; t < Taps; ++t)
+  for (int t = 0; t < All; ++t)
     TRAINRT_UNROLL
   for (int v = 0; v < V; ++v)
     sums[t][v] = 0;
   const int64_t step = int64_t(args.channels) * Vector::bytes;
+  const int64_t inputRow = step * args.inputColumns, outputRow = step * args.outputColumns;
   const uint64_t offset = uint64_t(first) * Vector::bytes;
-  const int32_t begin = int32_t(warp::blockX()) * args.rows;
-  const int32_t end = begin + args.rows < args.allRows ? begin + args.rows : args.allRows;
-  for (int32_t row = begin; row < end; ++row) {
-    const int32_t image = row / args.outputRows;
-    const int32_t inputRow = row - image * args.outputRows + int32_t(tapRow) - args.padRows;
-    if (uint32_t(inputRow) >= uint32_t(args.inputRows))
-      continue;
+  const int32_t begin = int32_t(warp::blockX()) * args.partPieces;
+  const int32_t limit = begin + args.partPieces;
+  const int32_t end = !there ? 0 : limit < args.allPieces ? limit : args.allPieces;
+  for (int32_t piece = begin + int32_t(group); piece < end; piece += int32_t(groups)) {
+    const int32_t column = piece % args.tiles * Columns, of = piece / args.tiles;
+    const int32_t image = of / args.chunks, top = of % args.chunks * args.rows;
+    const int32_t count = top + args.rows < args.outputRows ? args.rows : args.outputRows - top;
+    const int32_t left = column - args.padColumns;
     const uint64_t input =
         args.input + offset +
-        uint64_t((int64_t(image) * args.inputRows + inputRow) * args.inputColumns * step);
-    const uint64_t output = args.output + offset + uint64_t(row * (args.outputColumns * step));
-    // Of the column whose tap is the last one.
-    auto loadInput = [&](int32_t column, Vector &x) {
-      const int32_t at = column + Taps - 1 - args.padColumns;
-      warp::loadConstant(input + uint64_t(at * step), uint32_t(at) < uint32_t(args.inputColumns),
-                         x.data);
-    };
-    float window[Taps][V];
+        uint64_t((int64_t(image) * args.inputRows + top - args.padRows) * inputRow + left * step);
+    const uint64_t output =
+        args.output + offset +
+        uint64_t((int64_t(image) * args.outputRows + top) * outputRow + column * step);
+    // What only a column behind the last one would meet is not looked at.
+    bool inside[Positions], isColumn[Columns];
     TRAINRT_UNROLL
-    for (int t = 0; t < Taps - 1; ++t) {
-      Vector x;
-      loadInput(t - (Taps - 1), x);
-      x.unpack(window[t]);
-    }
-    for (int32_t base = 0; base < args.outputColumns; base += Taps) {
-      Vector in[Taps], out[Taps];
+    for (int c = 0; c < Columns; ++c)
+      isColumn[c] = column + c < args.outputColumns;
+    TRAINRT_UNROLL
+    for (int i = 0; i < Positions; ++i)
+      inside[i] = uint32_t(left + i) < uint32_t(args.inputColumns) &&
+                  (i < Taps || isColumn[i < Taps ? 0 : i - Taps + 1]);
+    Vector nextIn[Positions], nextOut[Columns];
+    auto load = [&](int32_t read) {
+      const bool row = uint32_t(top - args.padRows + read) < uint32_t(args.inputRows);
       TRAINRT_UNROLL
-      for (int i = 0; i < Taps; ++i) {
-        const bool there = base + i < args.outputColumns;
-        loadInput(base + i, in[i]);
-        warp::loadConstant(output + uint64_t((base + i) * step), there, out[i].data);
-      }
+      for (int i = 0; i < Positions; ++i)
+        warp::loadConstant(input + uint64_t(read * inputRow + i * step), row && inside[i],
+                           nextIn[i].data);
       TRAINRT_UNROLL
-      for (int i = 0; i < Taps; ++i) {
-        // Behind the last column nothing is added, whatever the input has there.
-        if (base + i < args.outputColumns) {
-          float y[V];
-          in[i].unpack(window[(i + Taps - 1) % Taps]);
-          out[i].unpack(y);
+      for (int c = 0; c < Columns; ++c)
+        warp::loadConstant(output + uint64_t(read * outputRow + c * step),
+                           read < count && isColumn[c], nextOut[c].data);
+    };
+    // Zeros are the rows of other pieces. What they are multiplied with another row of this one
+    // meets, too: if it is not finite, so is a sum of these channels anyway.
+    float window[Taps][Columns][V];
+    TRAINRT_UNROLL
+    for (int t = 0; t < Taps; ++t)
+      TRAINRT_UNROLL
+    for (int c = 0; c < Columns; ++c)
+      TRAINRT_UNROLL
+    for (int v = 0; v < V; ++v)
+      window[t][c][v] = 0;
+    const int32_t reads = count + Taps - 1;
+    load(0);
+    for (int32_t base = 0; base < reads; base += Taps) {
+      TRAINRT_UNROLL
+      for (int phase = 0; phase < Taps; ++phase) {
+        const int32_t read = base + phase;
+        if (read < reads) {
+          Vector now[Positions];
           TRAINRT_UNROLL
-          for (int t = 0; t < Taps; ++t)
+          for (int i = 0; i < Positions; ++i)
+            now[i] = nextIn[i];
+          TRAINRT_UNROLL
+          for (int c = 0; c < Columns; ++c)
+            nextOut[c].unpack(window[phase][c]);
+          if (read + 1 < reads)
+            load(read + 1);
+          TRAINRT_UNROLL
+          for (int i = 0; i < Positions; ++i) {
+            float x[V];
+            now[i].unpack(x);
             TRAINRT_UNROLL
-          for (int v = 0; v < V; ++v)
-            sums[t][v] = __builtin_fmaf(window[(i + t) % Taps][v], y[v], sums[t][v]);
+            for (int row = 0; row < Taps; ++row)
+              TRAINRT_UNROLL
+            for (int c = 0; c < Columns; ++c)
+              if (i - c >= 0 && i - c < Taps)
+                TRAINRT_UNROLL
+            for (int v = 0; v < V; ++v)
+              sums[row * Taps + i - c][v] = __builtin_fmaf(
+                  x[v], window[(phase - row + Taps) % Taps][c][v], sums[row * Taps + i - c][v]);
+          }
         }
       }
     }
   }
-  TRAINRT_UNROLL
-  for (int t = 0; t < Taps; ++t) {
-    Packed<F32, V> packed;
-    packed.pack(sums[t]);
-    const uint64_t tap = (uint64_t(warp::blockX()) * Taps + tapRow) * Taps + uint64_t(t);
-    warp::storeWords(args.sums + (tap * uint64_t(args.channels) + first) * 4, packed.data);
+  // Group after group.
+  const uint32_t shared = warp::sharedMemory() + lane * 4;
+  for (uint32_t turn = 0; turn < groups; ++turn) {
+    if (group == turn)
+      TRAINRT_UNROLL
+    for (int t = 0; t < All; ++t)
+      TRAINRT_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const uint32_t at = shared + uint32_t(t * V + v) * lanes * 4;
+      warp::storeShared(at, turn ? warp::loadShared(at) + sums[t][v] : sums[t][v]);
+    }
+    warp::barrier();
+  }
+  if (!there)
+    return;
+  for (uint32_t i = group; i < uint32_t(All * V); i += groups) {
+    const uint32_t word[1] = {
+        __builtin_bit_cast(uint32_t, warp::loadShared(shared + i * lanes * 4))};
+    const uint64_t tap = uint64_t(warp::blockX()) * All + i / V;
+    warp::storeWords(args.sums + (tap * uint64_t(args.channels) + first + i % V) * 4, word);
   }
 }
 

@@ -9,10 +9,8 @@ namespace trainrt::cuda {
 
 /// Channels of a thread: their filters are in registers.
 constexpr int depthwiseVector(int taps) { return taps == 3 ? 4 : 2; }
-/// Columns of the result that a thread computes.
+/// Columns of the output, or of the input's gradient, that a thread looks at.
 constexpr int depthwiseColumns = 2;
-/// Channels of a thread that sums up a filter's gradient.
-constexpr int depthwiseSumVector = 4;
 /// A block that adds up partial sums: so many of a filter's elements, each by so many threads.
 constexpr int depthwiseTotals = 32, depthwiseAdders = 8;
 
@@ -28,17 +26,18 @@ struct DepthwiseArguments {
   int32_t chunks = 0;                  ///< of so many rows, in an image
 };
 
-/// The gradient for the filter: sums[parts, taps * taps, channels] of some of the output's rows
-/// each.
+/// The gradient for the filter: sums[parts, taps * taps, channels], each of some pieces of the
+/// output of all images, pieces of `rows` rows and depthwiseColumns columns.
 struct DepthwiseSumsArguments {
   uint64_t input = 0, output = 0, sums = 0;
   int32_t channels = 0;
   int32_t inputRows = 0, inputColumns = 0;
   int32_t outputRows = 0, outputColumns = 0;
   int32_t padRows = 0, padColumns = 0;
-  int32_t allRows = 0; ///< of the output, of all images
-  int32_t rows = 0;    ///< of a part
-  int32_t lanes = 0;   ///< threads of a block side by side along the channels
+  int32_t rows = 0;
+  int32_t chunks = 0, tiles = 0;         ///< pieces of an image, along its axes
+  int32_t allPieces = 0, partPieces = 0; ///< of all images, of a part
+  int32_t lanes = 0;                     ///< threads of a block side by side along the channels
 };
 
 /// Adds the parts up.
