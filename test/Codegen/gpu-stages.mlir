@@ -25,6 +25,7 @@ func.func @split(%x: tensor<4x1048576xf32>) {
 
 // Rows of an embedding's gradient: sorted, merged, summed, joined. Nothing is added atomically.
 // CHECK-LABEL: .entry kernel_0_scatter_sort(
+// CHECK-LABEL: .entry kernel_0_scatter_group(
 // CHECK-LABEL: .entry kernel_0_scatter_merge(
 // CHECK-LABEL: .entry kernel_0_scatter_sum(
 // CHECK: ld.global.nc.v4.b32
@@ -37,6 +38,22 @@ func.func @scatter(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32, #tra
   %0 = train.fusion(%i, %u) : (tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>>) -> tensor<100x384xf32> {
   ^bb0(%a: tensor<?xi64, #train.dims<n>>, %b: tensor<?x384xf32, #train.dims<n, 384>>):
     %1 = train.scatter_add %a, %b axis = 0 : tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>> -> tensor<100x384xf32>
+    train.yield %1 : tensor<100x384xf32>
+  }
+  return
+}
+
+// -----
+
+// Up to 32 chunks are merged at once.
+// CHECK-LABEL: .entry kernel_0_scatter_sort(
+// CHECK-NOT: kernel_0_scatter_group(
+// CHECK-LABEL: .entry kernel_0_scatter_merge(
+func.func @few(%i: tensor<8192xi64>, %u: tensor<8192x384xf32>) {
+  // expected-remark @below {{kernel_0_scatter_sort}}
+  %0 = train.fusion(%i, %u) : (tensor<8192xi64>, tensor<8192x384xf32>) -> tensor<100x384xf32> {
+  ^bb0(%a: tensor<8192xi64>, %b: tensor<8192x384xf32>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<8192xi64>, tensor<8192x384xf32> -> tensor<100x384xf32>
     train.yield %1 : tensor<100x384xf32>
   }
   return

@@ -23,6 +23,16 @@ TEST(StandaloneKernel, ScatterRows) {
       kSizes);
 }
 
+// So many that sorted chunks are merged in groups, the last of which is not full.
+TEST(StandaloneKernel, ScatterManyRows) {
+  checkFusion({{"b, 3", "i64", -10, 9}, {"b, 3, 2"}},
+              [&](TrainBuilder &tb, mlir::ValueRange x) {
+                auto type = getTensorType({tb.dimAttr(10), tb.dimAttr(2)}, tb.b().getF32Type());
+                return Values{tb.scatterAdd(x[0], x[1], 0, type)};
+              },
+              {{{"b", 3000}}});
+}
+
 TEST(StandaloneKernel, ScatterInTheMiddleAndAtTheEnd) {
   checkFusion(
       {{"3", "i32", 0, 4}, {"b, 3, n"}},

@@ -2,10 +2,12 @@
 // Scatter on the GPU.
 //
 // Rows (embedding gradients) are summed in sorted order: equal indices lie side by side, earlier
-// updates first. Five steps in four stages:
+// updates first. In stages:
 //   sort    zeros in the table; chunks of the indices sorted, an element's place being the number
 //           of elements before it
-//   merge   an element's place in all: that in its chunk and, by binary search, in all others
+//   merge   an element's place in all: that in its chunk and, by binary search, in all others.
+//           Of many chunks in two stages, first within groups of them: in one, the work would grow
+//           with the square of the updates
 //   sum     segments of the sorted updates; a run of equal indices inside a segment goes to the
 //           table, the part of a run that crosses a border to the temporary buffer
 //   join    parts of runs that cross borders
@@ -28,10 +30,18 @@ namespace {
 
 /// Indices sorted by one block, and updates summed by one thread.
 constexpr int64_t kChunk = kTileThreads, kSegment = 32;
+/// Chunks that are merged before all are.
+constexpr int64_t kGroup = 32;
 /// Behind all indices; one more must still be a number.
 constexpr int64_t kNoKey = INT32_MAX - 1;
 /// Columns of a tile that joins parts, in vectors.
 constexpr int64_t kJoinColumns = 32;
+
+/// Runs of sorted updates, one behind the other: their keys and numbers in the temporary buffer.
+struct SortedRuns {
+  DimAttr keys, updates;
+  int64_t length = 0;
+};
 
 /// How a scatter of rows is laid out.
 struct ScatterShape {
@@ -46,9 +56,11 @@ struct ScatterShape {
   /// Updates; chunks and segments of them; vectors of an update and of the table.
   DimAttr updates, chunks, segments, columns, vectors;
   Tile sumTile, joinTile;
-  /// Byte offsets: sorted chunks' keys and updates; all of them sorted, with a place before and one
-  /// behind; partial sums.
-  DimAttr chunkKeys, chunkUpdates, keys, order, partials;
+  /// What the stages of the merge begin with: chunks, and groups of them where there may be more
+  /// than one group.
+  SmallVector<SortedRuns, 2> runs;
+  /// Byte offsets: all keys and updates sorted, with a place before and one behind; partial sums.
+  DimAttr keys, order, partials;
   TemporaryLayout temporary;
 };
 
@@ -81,14 +93,22 @@ ScatterShape::ScatterShape(FusionOp fusion, const Structure &s)
   columnSizes.erase(columnSizes.begin() + axis);
   columns = product(context, columnSizes);
   updates = product(context, indexSizes);
-  chunks = ceilDim(updates, kChunk);
+  const bool grouped = updates.getConstant().value_or(INT64_MAX) > kGroup * kChunk;
+  // Groups are whole: places behind the last update have keys behind all others.
+  chunks =
+      grouped ? ceilDim(updates, kGroup * kChunk) * constant(kGroup) : ceilDim(updates, kChunk);
   segments = ceilDim(updates, kSegment);
   sumTile = Tile::forColumns(columns, kTileThreads);
   joinTile = Tile::forColumns(columns, kJoinColumns);
 
   Type i32 = IntegerType::get(context, 32);
-  chunkKeys = temporary.add(chunks * constant(kChunk), i32);
-  chunkUpdates = temporary.add(chunks * constant(kChunk), i32);
+  const int64_t lengths[] = {kChunk, kGroup * kChunk};
+  for (int64_t length : ArrayRef(lengths).take_front(grouped ? 2 : 1)) {
+    SortedRuns &level = runs.emplace_back();
+    level.keys = temporary.add(chunks * constant(kChunk), i32);
+    level.updates = temporary.add(chunks * constant(kChunk), i32);
+    level.length = length;
+  }
   keys = temporary.add(updates + constant(2), i32);
   order = temporary.add(updates, i32);
   partials = temporary.add(segments * constant(2) * columns * constant(lanes), sum);
@@ -119,6 +139,8 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
       {"_merge", shape.chunks, kTileThreads},
       {"_sum", tiles(ceilDim(shape.segments, shape.sumTile.rows), shape.sumTile), kTileThreads},
       {"_join", tiles(shape.segments, shape.joinTile), kTileThreads}};
+  if (shape.runs.size() > 1)
+    plan.stages.insert(plan.stages.begin() + 1, {"_group", shape.chunks, kTileThreads});
   if (s.hasEpilogue)
     plan.stages.push_back({"_rest", shares, kTileThreads});
   plan.temporaryBytes = shape.temporary.bytes;
@@ -165,7 +187,8 @@ public:
   /// The stages in the order of planScatter.
   void run() {
     sort();
-    merge();
+    for (size_t level = 0; level < shape.runs.size(); ++level)
+      merge(level);
     sum();
     join();
     if (s.hasEpilogue)
@@ -174,7 +197,7 @@ public:
 
 private:
   void sort();
-  void merge();
+  void merge(size_t level);
   void sum();
   void join();
   void storeRest();
@@ -224,7 +247,7 @@ private:
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(e->builder(), e->loc(), condition, x, y);
   }
-  Value countBelow(Value chunk, Value limit);
+  Value countBelow(const SortedRuns &runs, Value run, Value limit);
   /// Lanes, and what stands for the sum, are the same in all stages.
   void nextStage() {
     e = &kernel.nextStage();
@@ -292,49 +315,68 @@ void RowScatter::sort() {
   }
   Value rank = toIndex(e->closeLoop(loop, before)[0]);
   Value place = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), rank);
-  setNumber(shape.chunkKeys, place, key);
-  setNumber(shape.chunkUpdates, place, toNumber(update));
+  setNumber(shape.runs[0].keys, place, key);
+  setNumber(shape.runs[0].updates, place, toNumber(update));
   e->closeIf();
   e->finish();
 }
 
-/// Elements of a sorted chunk with keys less than `limit`.
-Value RowScatter::countBelow(Value chunk, Value limit) {
-  Value base = e->mulIndex(chunk, e->constantIndex(kChunk)), found = e->constantIndex(0);
+/// Elements of a run with keys less than `limit`.
+Value RowScatter::countBelow(const SortedRuns &runs, Value run, Value limit) {
+  Value base = e->mulIndex(run, e->constantIndex(runs.length)), found = e->constantIndex(0);
   auto isLess = [&](Value place) {
-    return compare(arith::CmpIPredicate::slt, number(shape.chunkKeys, e->addIndex(base, place)),
-                   limit);
+    return compare(arith::CmpIPredicate::slt, number(runs.keys, e->addIndex(base, place)), limit);
   };
-  // Binary search over a chunk, whose length is a power of two.
-  for (int64_t step = kChunk / 2; step >= 1; step /= 2) {
+  // Binary search over a run, whose length is a power of two.
+  for (int64_t step = runs.length / 2; step >= 1; step /= 2) {
     Value further = e->addIndex(found, e->constantIndex(step));
     found = select(isLess(e->addIndex(found, e->constantIndex(step - 1))), further, found);
   }
   return select(isLess(found), e->addIndex(found, e->constantIndex(1)), found);
 }
 
-void RowScatter::merge() {
+/// Merges the runs of `level`: to those of the next one, each of which is made of kGroup runs, or
+/// of all of them to all updates in order.
+void RowScatter::merge(size_t level) {
   nextStage();
+  const SortedRuns &runs = shape.runs[level];
+  const SortedRuns *next = level + 1 < shape.runs.size() ? &shape.runs[level + 1] : nullptr;
   Value zero = e->constantIndex(0), one = e->constantIndex(1);
   Value mine = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), e->thread());
-  Value key = number(shape.chunkKeys, mine);
-  Value next = arith::AddIOp::create(e->builder(), e->loc(), key, constant(1));
-  Values place = stridedLoop(*e, zero, e->dim(shape.chunks), 1, 4, zero,
-                             [&](ArrayRef<Value> chunks, ValueRange carried) -> Values {
-                               Value sum = carried[0];
-                               for (Value chunk : chunks) {
-                                 // Equal keys in earlier chunks come first, those in later ones
-                                 // behind.
-                                 Value isEarlier = e->lessIndex(chunk, e->block());
-                                 Value count = countBelow(chunk, select(isEarlier, next, key));
-                                 Value isOwn = compare(arith::CmpIPredicate::eq, chunk, e->block());
-                                 sum = e->addIndex(sum, select(isOwn, e->thread(), count));
-                               }
-                               return {sum};
-                             });
+  Value length = e->constantIndex(runs.length);
+  Value run = e->divIndex(mine, length), rank = e->remIndex(mine, length);
+  Value first = zero, end = e->dim(ceilDim(shape.chunks, runs.length / kChunk));
+  if (next) {
+    Value group = e->constantIndex(next->length / runs.length);
+    first = e->mulIndex(e->divIndex(run, group), group);
+    end = e->addIndex(first, group);
+  }
+  Value key = number(runs.keys, mine);
+  Value behind = arith::AddIOp::create(e->builder(), e->loc(), key, constant(1));
+  Value place = stridedLoop(
+      *e, first, end, 1, 4, zero, [&](ArrayRef<Value> others, ValueRange carried) -> Values {
+        Value sum = carried[0];
+        for (Value other : others) {
+          // Equal keys in earlier runs come first, those in later ones
+          // behind.
+          Value isEarlier = e->lessIndex(other, run);
+          Value count = countBelow(runs, other, select(isEarlier, behind, key));
+          Value isOwn = compare(arith::CmpIPredicate::eq, other, run);
+          sum = e->addIndex(sum, select(isOwn, rank, count));
+        }
+        return {sum};
+      })[0];
+  Value update = number(runs.updates, mine);
+  if (next) {
+    place = e->addIndex(place, e->mulIndex(first, length));
+    setNumber(next->keys, place, key);
+    setNumber(next->updates, place, update);
+    e->finish();
+    return;
+  }
   e->openIf(compare(arith::CmpIPredicate::ne, key, constant(kNoKey)));
-  setNumber(shape.keys, e->addIndex(place[0], one), key);
-  setNumber(shape.order, place[0], number(shape.chunkUpdates, mine));
+  setNumber(shape.keys, e->addIndex(place, one), key);
+  setNumber(shape.order, place, update);
   e->closeIf();
   // No row is before the first and behind the last.
   e->openIf(e->lessIndex(mine, one));
