@@ -108,6 +108,22 @@ ArenaLayout behindArena(const ExecutionPlan &plan, const std::vector<int64_t> &w
   return layout;
 }
 
+/// What a layout may take beside one of `tight` bytes, so that commands can overlap.
+int64_t mostBytes(const Layouts &layouts, int64_t tight) {
+  return tight + (layouts.runsBeside() ? roomForOverlap(tight) : int64_t(0));
+}
+
+/// `tight`, or where commands run beside others one that lets them, if it is small enough.
+ArenaLayout relaxedWithin(const Layouts &layouts, ArenaLayout tight) {
+  if (!layouts.runsBeside())
+    return tight;
+  std::optional<ArenaLayout> relaxed = layouts.relaxed(mostBytes(layouts, tight.bytes));
+  if (!relaxed)
+    return tight;
+  relaxed->lowerBound = tight.lowerBound;
+  return std::move(*relaxed);
+}
+
 } // namespace
 
 std::vector<PlanBuffer> lifetimesOf(const Function &function,
@@ -123,14 +139,7 @@ ArenaLayout layOutArena(const Function &function, const std::vector<PlanBuffer> 
                         const std::vector<bool> &aside, int64_t alignment) {
   const std::vector<int64_t> none;
   const Layouts layouts(function, lifetimes, aside, none, alignment);
-  ArenaLayout tight = layouts.tight();
-  if (!layouts.runsBeside())
-    return tight;
-  std::optional<ArenaLayout> relaxed = layouts.relaxed(tight.bytes + roomForOverlap(tight.bytes));
-  if (!relaxed)
-    return tight;
-  relaxed->lowerBound = tight.lowerBound;
-  return std::move(*relaxed);
+  return relaxedWithin(layouts, layouts.tight());
 }
 
 ArenaLayout layOutWorkspaces(const ExecutionPlan &plan, const std::vector<int64_t> &workspaces,
@@ -142,17 +151,9 @@ ArenaLayout layOutWorkspaces(const ExecutionPlan &plan, const std::vector<int64_
       lifetimesOf(*plan.function, plan.bufferBytes, Space::Arena);
   const Layouts layouts(*plan.function, lifetimes, plan.aside, workspaces, alignment);
   ArenaLayout tight = layouts.tight();
-  const int64_t most =
-      tight.bytes + (layouts.runsBeside() ? roomForOverlap(tight.bytes) : int64_t(0));
-  if (behind.bytes <= most)
+  if (behind.bytes <= mostBytes(layouts, tight.bytes))
     return behind;
-  if (!layouts.runsBeside())
-    return tight;
-  std::optional<ArenaLayout> relaxed = layouts.relaxed(most);
-  if (!relaxed)
-    return tight;
-  relaxed->lowerBound = tight.lowerBound;
-  return std::move(*relaxed);
+  return relaxedWithin(layouts, std::move(tight));
 }
 
 int64_t mostBytesOfWorkspaces(const ExecutionPlan &plan, const std::vector<int64_t> &workspaces,
@@ -163,8 +164,7 @@ int64_t mostBytesOfWorkspaces(const ExecutionPlan &plan, const std::vector<int64
   const std::vector<PlanBuffer> lifetimes =
       lifetimesOf(*plan.function, plan.bufferBytes, Space::Arena);
   const Layouts layouts(*plan.function, lifetimes, plan.aside, workspaces, alignment);
-  const int64_t tight = layouts.tight().bytes;
-  const int64_t most = tight + (layouts.runsBeside() ? roomForOverlap(tight) : int64_t(0));
+  const int64_t most = mostBytes(layouts, layouts.tight().bytes);
   return std::clamp(most - plan.arenaBytes, int64_t(0), behind);
 }
 
