@@ -608,7 +608,10 @@ Failure Trainer::explained(const Failure &failure) const {
   const std::string last = "the last checkpoint is " + options.save + "/step-" +
                            std::to_string(savedAt) + "; --resume " + options.save +
                            " continues from there";
-  const std::string text = savedAt < 0 ? "this run has saved no checkpoint yet" : last;
+  // Word that the first one is whole may be lost with the rank that sends it.
+  const std::string none = "this run knows of no checkpoint yet; if " + options.save +
+                           " holds one of it, --resume " + options.save + " continues from there";
+  const std::string text = savedAt < 0 ? none : last;
   return {failure.code, failure.what() + ("\n" + text), failure.isShared};
 }
 

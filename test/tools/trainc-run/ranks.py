@@ -497,7 +497,7 @@ class ProcessCases(Processes):
         code, err = self.ended(process, 20)
         expect(code == 5 and 4 < took < 9, code, took, err)
         expect("rank 1 on " in err and "has not been heard of for 5 s" in err and "step " in err, err)
-        expect("this run has saved no checkpoint yet" in err, err)
+        expect("this run knows of no checkpoint yet" in err, err)
 
     def case_restarts(self):
         package, data, run = self.slow()
