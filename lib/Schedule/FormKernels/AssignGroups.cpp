@@ -263,11 +263,8 @@ private:
       groups.add(op, /*closed=*/true);
       return;
     }
-    auto outside = [&](Operation *user) {
-      return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
-    };
     // All readers are kernels: it is index arithmetic in each, no group.
-    if (llvm::none_of(op->getUsers(), outside))
+    if (!hasReaderOutside(op))
       return;
     if (view) {
       std::optional<StridedLayout> layout = getLayout(

@@ -33,10 +33,10 @@ inline bool readsElements(mlir::Operation *op) {
   }
 }
 
-/// Whether a library call or a view that is no kernel reads `op` or a view of it.
+/// Whether a library call, or a view or join that is no kernel, reads `op` or a view of it.
 inline bool hasReaderOutside(mlir::Operation *op) {
   return llvm::any_of(op->getUsers(), [](mlir::Operation *user) {
-    return !readsElements(user) ||
+    return !readsElements(user) || isJoinedInPlace(user) ||
            (mlir::isa<train::StridedViewOpInterface>(user) && hasReaderOutside(user));
   });
 }

@@ -71,3 +71,28 @@ func.func @kernels(%x: tensor<4x4xf32>, %y: tensor<4x8xf32>, %z: tensor<4x8xf32>
   %10 = train.concat %8, %9 axis = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   return %2, %0, %4, %7, %10 : tensor<8x8xf32>, tensor<4x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// Products of one head are transposed alone, and a kernel reads the whole as well: no view is computed inside of a kernel that is none.
+// CHECK-LABEL: func.func @transposed
+// CHECK-COUNT-2: train.transpose
+// CHECK: %[[WHOLE:.*]] = train.concat
+// CHECK: train.fusion(%[[WHOLE]])
+// CHECK: return
+func.func @transposed(
+    %a: tensor<2x12x7xf32> {train.role = "input", train.name = "a"},
+    %b: tensor<2x12x7xf32> {train.role = "input", train.name = "b"},
+    %s: tensor<2x7x7xf32> {train.role = "input", train.name = "s"},
+    %w: tensor<24x5xf32> {train.role = "input", train.name = "w"})
+    -> (tensor<24xf32> {train.role = "output", train.name = "sum"}, tensor<14x5xf32> {train.role = "output", train.name = "y"}) {
+  %0 = train.matmul %a, %s : tensor<2x12x7xf32>, tensor<2x7x7xf32> -> tensor<2x12x7xf32>
+  %1 = train.transpose %0 permutation = [0, 2, 1] : tensor<2x12x7xf32> -> tensor<2x7x12xf32>
+  %2 = train.matmul %b, %s : tensor<2x12x7xf32>, tensor<2x7x7xf32> -> tensor<2x12x7xf32>
+  %3 = train.transpose %2 permutation = [0, 2, 1] : tensor<2x12x7xf32> -> tensor<2x7x12xf32>
+  %4 = train.concat %1, %3 axis = 2 : (tensor<2x7x12xf32>, tensor<2x7x12xf32>) -> tensor<2x7x24xf32>
+  %5 = train.reduce sum %4 axes = [0, 1] : tensor<2x7x24xf32> -> tensor<24xf32>
+  %6 = train.reshape %4 : tensor<2x7x24xf32> -> tensor<14x24xf32>
+  %7 = train.matmul %6, %w : tensor<14x24xf32>, tensor<24x5xf32> -> tensor<14x5xf32>
+  return %5, %7 : tensor<24xf32>, tensor<14x5xf32>
+}
