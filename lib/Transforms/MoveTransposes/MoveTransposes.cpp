@@ -81,7 +81,9 @@ private:
   void keep(Operation *op) {
     op->walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
-        if (operand.get().getParentBlock() == &block && rankOf(operand.get()) > 0)
+        // A sum of everything, too: the one that was moved, or what it was made of stays.
+        if (operand.get().getParentBlock() == &block &&
+            isa<RankedTensorType>(operand.get().getType()))
           operand.set(get(operand.get(), identityOrder(getRank(operand.get())), inner->getLoc()));
     });
     for (Value result : op->getResults())

@@ -38,3 +38,17 @@ func.func @net(%x: !last, %w: tensor<8x3x3x8xf32>) -> !last {
   %3 = train.transpose %2 permutation = [0, 2, 3, 1] : !first -> !last
   return %3 : !last
 }
+
+// A sum of everything reads what was moved, and nothing is left in the other order.
+// CHECK-LABEL: func.func @sum
+// CHECK: train.conv
+// CHECK-NEXT: %[[R:.*]] = train.relu
+// CHECK-NEXT: %[[S:.*]] = train.reduce sum %[[R]] axes = [0, 1, 2, 3] : tensor<2x6x6x8xf32> -> tensor<f32>
+// CHECK-NEXT: return %[[S]]
+func.func @sum(%x: !last, %w: tensor<8x3x3x8xf32>) -> tensor<f32> {
+  %0 = train.conv %x, %w strides = [1, 1] dilations = [1, 1] low = <1, 1> high = <1, 1> groups = 1 : (!last, tensor<8x3x3x8xf32>) -> !last
+  %1 = train.transpose %0 permutation = [0, 3, 1, 2] : !last -> !first
+  %2 = train.relu %1 : !first
+  %3 = train.reduce sum %2 axes = [0, 1, 2, 3] : !first -> tensor<f32>
+  return %3 : tensor<f32>
+}
