@@ -331,19 +331,22 @@ LogicalResult Legalizer::addInputs() {
     value.tensor = addArgument(getTensorType(value.dims, element), role("input", name),
                                NameLoc::get(builder.getStringAttr(name)));
   }
-  // A --dim that fits nothing is a mistake.
+  // A --dim that fits nothing is a mistake. An axis without a name can be told as INPUT_dimN.
   for (const DimBound &bound : options->dims) {
+    llvm::SetVector<StringRef> names;
     bool known = false;
     for (unsigned i = 0; i < graph.getNumArguments(); ++i)
-      for (auto [axis, dimName] : llvm::enumerate(graph.getInputDims(i)))
-        known |=
-            dimName == bound.name ||
-            (dimName.empty() && bound.name == (graph.getInputName(i) + "_dim" + Twine(axis)).str());
-    if (!known) {
-      InFlightDiagnostic diag =
-          error("--dim: no input has a dimension '" + bound.name + "'; there are");
-      for (auto &[symbol, info] : bounds.symbols)
-        diag << " '" << symbol.getValue() << "'";
+      for (auto [axis, dimName] : llvm::enumerate(graph.getInputDims(i))) {
+        if (!dimName.empty())
+          names.insert(dimName);
+        else if (bound.name == (graph.getInputName(i) + "_dim" + Twine(axis)).str())
+          known = true;
+      }
+    if (!known && !names.contains(bound.name)) {
+      InFlightDiagnostic diag = error("--dim: no input has a dimension '" + bound.name + "'; " +
+                                      (names.empty() ? "none has a name" : "there are"));
+      for (StringRef name : names)
+        diag << " '" << name << "'";
       return diag;
     }
   }

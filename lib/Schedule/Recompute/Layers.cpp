@@ -4,9 +4,11 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
+#include "trainc/Analysis/StridedViews.h"
 #include "trainc/Import/LayerHints.h"
 #include "trainc/Support/Location.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -40,20 +42,43 @@ struct Word {
 
 class LayerFinder {
   /// Three ways, the next where the one before finds none: repeating words of ops; names that the
-  /// exporter gave; large segments. Independent of what the model is called.
+  /// exporter gave; large segments. Independent of what the model is called. Of several cuts, into
+  /// stages or blocks, the one with which the least is kept.
 public:
   explicit LayerFinder(const StepGraph &graph) : graph(graph) {}
 
   std::vector<Layer> run() {
     collectLives();
-    findWords();
-    dropLongLives();
-    std::vector<Layer> layers;
-    if (words.empty())
-      layers = namedLayers();
-    if (words.empty() && layers.empty())
-      takeLargeSegments();
-    // Layers in program order.
+    const std::vector<Life> found = lives;
+    std::vector<Layer> best;
+    double least = 0;
+    for (bool splits : {false, true})
+      for (bool takesAll : {true, false}) {
+        all = takesAll;
+        lives = found;
+        findWords();
+        dropLongLives();
+        std::vector<Layer> layers;
+        if (words.empty())
+          layers = namedLayers();
+        if (words.empty() && layers.empty())
+          takeLargeSegments(segments.size());
+        if (splits)
+          splitStages();
+        addWords(layers);
+        const double bytes = guessKept(layers);
+        if (best.empty() || bytes < least) {
+          best = std::move(layers);
+          least = bytes;
+        }
+      }
+    addPrivate(best);
+    return best;
+  }
+
+private:
+  /// In program order.
+  void addWords(std::vector<Layer> &layers) {
     llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });
     for (const Word &word : words)
       for (size_t i = 0; i < word.count; ++i) {
@@ -67,11 +92,34 @@ public:
           layer.ops.append(segments[first + k].ops);
         layers.push_back(std::move(layer));
       }
-    addPrivate(layers);
-    return layers;
   }
 
-private:
+  /// With these layers computed again: what they pass on, what is kept outside of them, and all of
+  /// the largest one, each symbol taken as 256.
+  double guessKept(ArrayRef<Layer> layers) const {
+    auto guess = [](ValueRange values) {
+      double bytes = 0;
+      for (Value value : values) {
+        FailureOr<int64_t> known = getBytes(value.getType()).evaluate([](StringRef) {
+          return std::optional<int64_t>(256);
+        });
+        bytes += succeeded(known) ? double(*known) : 0;
+      }
+      return bytes;
+    };
+    double kept = 0, largest = 0;
+    for (Operation *op : ops)
+      kept += guess(graph.keptResults(op));
+    for (const Layer &layer : layers) {
+      double inside = 0;
+      for (Operation *op : layer.ops)
+        inside += guess(graph.keptResults(op));
+      kept += guess(layer.outputs) - inside;
+      largest = std::max(largest, inside);
+    }
+    return kept + largest;
+  }
+
   /// Those that the file names, where there are several with a costly op each.
   std::vector<Layer> namedLayers() const {
     auto module = const_cast<StepGraph &>(graph).function->getParentOfType<ModuleOp>();
@@ -263,12 +311,32 @@ private:
     return covered;
   }
 
-  /// A model of one layer: what has several matmuls in a row, unlike a head.
-  /// Only where nothing else was found.
-  void takeLargeSegments() {
-    for (auto [i, segment] : llvm::enumerate(segments))
-      if (segment.costly > 1)
+  /// What has several matmuls between two places, unlike a head: all of a model of one layer.
+  /// Of the first `end` segments those that are in no word.
+  void takeLargeSegments(size_t end) {
+    llvm::SmallBitVector covered(segments.size());
+    for (const Word &word : words)
+      covered.set(word.first, word.first + word.length * word.count);
+    for (size_t i = 0; i < end; ++i)
+      if (segments[i].costly > 1 && !covered.test(i))
         words.push_back({i, 1, 1});
+  }
+
+  /// Stages of a convolutional net repeat, and are blocks that repeat behind one that changes the
+  /// size. With blocks for layers less is alive at a time.
+  void splitStages() {
+    std::vector<Word> whole;
+    whole.swap(words);
+    size_t end = 0;
+    for (const Word &word : whole) {
+      const size_t before = words.size(), last = word.first + word.length * word.count;
+      for (size_t first = word.first; word.length > 1 && first < last; first += word.length)
+        findWords(first, first + word.length);
+      if (words.size() == before)
+        words.push_back(word);
+      end = std::max(end, last);
+    }
+    takeLargeSegments(end);
   }
 
   /// From the lives that are left; a new cut each time.
@@ -277,6 +345,42 @@ private:
     words.clear();
     cut();
     findWords(0, segments.size());
+  }
+
+  static bool isReadByCostly(Value value) {
+    return llvm::any_of(value.getUsers(), [](Operation *user) {
+      return isCostly(user) ||
+             (StepGraph::isFree(user) && llvm::any_of(user->getResults(), isReadByCostly));
+    });
+  }
+
+  /// What a layer passes on is kept: of places between elementwise ops in a row those of the
+  /// narrowest type, and of these only the last one where something costly reads it, which has it
+  /// in memory anyway.
+  void dropWidePlaces(MutableArrayRef<Value> only) const {
+    auto bits = [&](size_t place) { return getElementType(only[place]).getIntOrFloatBitWidth(); };
+    auto continues = [&](size_t place) {
+      return place < ops.size() && only[place] &&
+             getFusionRole(ops[place]) == FusionRole::Pointwise &&
+             getNumElements(only[place].getType()) == getNumElements(only[place - 1].getType());
+    };
+    for (size_t begin = 0, end; begin < ops.size(); begin = end) {
+      end = begin + 1;
+      if (!only[begin])
+        continue;
+      unsigned least = bits(begin);
+      for (; continues(end); ++end)
+        least = std::min(least, bits(end));
+      const bool isRead = isReadByCostly(only[end - 1]);
+      // From the last one on.
+      bool found = false;
+      for (size_t place = end; place-- > begin;) {
+        const bool stays = bits(place) == least && !(found && isRead);
+        found |= bits(place) == least;
+        if (!stays)
+          only[place] = {};
+      }
+    }
   }
 
   /// Segments end where a single activation is alive: nothing else passes from one side to the
@@ -288,6 +392,8 @@ private:
       for (int i = life.first; i < life.last; ++i)
         if (alive[i] == 1)
           only[i] = life.value;
+    if (!all)
+      dropWidePlaces(only);
     Segment segment;
     llvm::StringMap<unsigned> letters;
     std::vector<StringRef> names;
@@ -342,6 +448,8 @@ private:
   }
 
   const StepGraph &graph;
+  /// Whether segments end at all places, or at those where what is passed on is narrow.
+  bool all = true;
   SmallVector<Operation *> ops;
   std::vector<Life> lives;
   std::vector<Segment> segments;

@@ -59,6 +59,9 @@ StepGraph::StepGraph(func::FuncOp function) : function(function) {
       if (llvm::any_of(op.getOperands(), [&](Value value) { return set->contains(value); }))
         set->insert(op.result_begin(), op.result_end());
   }
+  for (Operation *op : forward)
+    if (findNormalized(op))
+      normalized.insert(op);
 }
 
 /// Costs no time of its own: index arithmetic or a constant inside of its readers.
@@ -78,6 +81,76 @@ bool StepGraph::widens(Operation *op) {
              std::max(8u, getElementType(op->getResult(0)).getIntOrFloatBitWidth());
 }
 
+/// Whether a value has few elements beside another one: a table, or the statistics of a batch.
+static bool isSmallBeside(Value value, Value other) {
+  std::optional<int64_t> elements = getNumElements(value.getType()).getConstant(),
+                         others = getNumElements(other.getType()).getConstant();
+  // A count of what has a name is taken to be large.
+  return elements && (!others || *elements <= *others / 16);
+}
+
+namespace {
+/// What an elementwise chain makes a value of.
+struct Sources {
+  /// The tensors of its size.
+  llvm::SmallSetVector<Value, 2> tensors;
+  bool statistics = false;
+  unsigned cost = 0;
+};
+} // namespace
+
+/// A library call has its operands in memory.
+static bool isReadByLibrary(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    FusionRole role = getFusionRole(user);
+    if (role == FusionRole::View || role == FusionRole::Access)
+      return llvm::any_of(user->getResults(), isReadByLibrary);
+    return role == FusionRole::Library;
+  });
+}
+
+/// Up through what costs next to nothing. False where that takes more than its readers compute
+/// again (`form-kernels`): more arithmetic, or elements that lie where data says.
+static bool findSources(const StepGraph &graph, Operation *op, Value value, Sources &sources) {
+  constexpr unsigned smallCost = 8;
+  auto model = dyn_cast<CostOpInterface>(op);
+  sources.cost += model ? model.getElementCost() : 1;
+  if (sources.cost > smallCost)
+    return false;
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    while (def && StepGraph::isFree(def) && def->getNumOperands() == 1 &&
+           !isa<IndexOperandOpInterface>(def)) {
+      operand = def->getOperand(0);
+      def = operand.getDefiningOp();
+    }
+    if (isSmallBeside(operand, value)) {
+      sources.statistics |= graph.isActivation(operand);
+      continue;
+    }
+    if (graph.isAvailable(operand))
+      continue;
+    if (StepGraph::isFree(def))
+      return false;
+    const bool again = getFusionRole(def) == FusionRole::Pointwise && !StepGraph::widens(def) &&
+                       !isReadByLibrary(operand);
+    if (!again)
+      sources.tensors.insert(operand);
+    else if (!findSources(graph, def, value, sources))
+      return false;
+  }
+  return sources.tensors.size() <= 1;
+}
+
+bool StepGraph::findNormalized(Operation *op) const {
+  if (getFusionRole(op) != FusionRole::Pointwise || op->getNumResults() != 1 || widens(op) ||
+      getRank(op->getResult(0)) == 0 || isReadByLibrary(op->getResult(0)))
+    return false;
+  Sources sources;
+  return findSources(*this, op, op->getResult(0), sources) && sources.statistics &&
+         sources.tensors.size() == 1;
+}
+
 /// At hand in the backward pass without being kept for it.
 bool StepGraph::isAvailable(Value value) const {
   // What no parameter enters (masks, positions, random keys) is cheap, or read in both passes
@@ -85,13 +158,13 @@ bool StepGraph::isAvailable(Value value) const {
   return !value.getDefiningOp() || getRank(value) == 0 || !isVaried(value);
 }
 
-/// Read by the backward pass, also through ops that only move elements. As deep as a chain of such
-/// ops.
+/// Read by the backward pass, also through ops that only move elements, or that it computes again
+/// where it reads them. As deep as a chain of such ops.
 bool StepGraph::isKept(Value value) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (user->hasTrait<OpTrait::IsTerminator>())
       return false;
-    if (isFree(user))
+    if (isFree(user) || isNormalized(user))
       return llvm::any_of(user->getResults(), [&](Value result) { return isKept(result); });
     return isBackward(user);
   });
@@ -99,7 +172,7 @@ bool StepGraph::isKept(Value value) const {
 
 SmallVector<Value> StepGraph::keptResults(Operation *op) const {
   SmallVector<Value> kept;
-  if (!isForward(op) || isFree(op))
+  if (!isForward(op) || isFree(op) || isNormalized(op))
     return kept;
   for (Value result : op->getResults())
     if (!isAvailable(result) && isKept(result))
@@ -215,6 +288,17 @@ static SmallVector<Value> heldFor(const StepGraph &graph, const llvm::DenseSet<O
   return held;
 }
 
+/// Whether all that `op` makes is small beside what `ops` sum up for it.
+static bool isStatistic(Operation *op, ArrayRef<Operation *> ops) {
+  return llvm::any_of(ops, [&](Operation *part) {
+    return getFusionRole(part) == FusionRole::Reduction &&
+           llvm::any_of(part->getOperands(), [&](Value operand) {
+             return llvm::all_of(op->getResults(),
+                                 [&](Value value) { return isSmallBeside(value, operand); });
+           });
+  });
+}
+
 std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   llvm::DenseSet<Operation *> candidates;
   for (Operation *op : graph.forward)
@@ -236,6 +320,9 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
       Search search{graph, ends, compromise, {}, {}};
       // Nothing is gained where what is kept instead is as large.
       if (!search.visit(op) || (compromise && search.smaller.empty()))
+        continue;
+      // Statistics take next to nothing, and a pass over all that they are of.
+      if (isStatistic(op, search.ops.getArrayRef()))
         continue;
       // The search stops at ends, so `ops` are those between what is kept.
       Opportunity entry{op,

@@ -34,14 +34,14 @@ public:
   }
 
 private:
-  /// Whether `value` is computed again, or made of such values by ops that move elements.
+  /// Whether `value` is computed again, or made of such values by ops that are never kept.
   bool isAgain(Value value) {
     Operation *def = value.getDefiningOp();
     if (!def || !graph.isForward(def) || graph.isAvailable(value))
       return false;
     if (again.contains(def))
       return true;
-    return StepGraph::isFree(def) &&
+    return (StepGraph::isFree(def) || graph.isNormalized(def)) &&
            llvm::any_of(def->getOperands(), [&](Value operand) { return isAgain(operand); });
   }
   /// What the backward pass reads instead of `value`.
@@ -80,7 +80,8 @@ private:
       return value;
     Operation *def = value.getDefiningOp();
     // A widening cast is made where it is read, so that the narrow value is what waits.
-    if (again.contains(def) || StepGraph::isFree(def) || StepGraph::widens(def))
+    if (again.contains(def) || StepGraph::isFree(def) || StepGraph::widens(def) ||
+        graph.isNormalized(def))
       return copyOf(value);
     return barrierOf(value);
   }

@@ -41,15 +41,22 @@ public:
   static bool isFree(mlir::Operation *op);
   /// Makes a tensor of more bytes from one of fewer, element by element.
   static bool widens(mlir::Operation *op);
+  /// A tensor that is normalized by statistics of a batch: what reads it makes it again from these
+  /// and the one tensor that it is made of, so that it is never kept itself.
+  bool isNormalized(mlir::Operation *op) const { return normalized.contains(op); }
   /// Whether the backward pass has the value anyway.
   bool isAvailable(mlir::Value value) const;
-  /// Whether the backward pass reads the value, ops that move elements looked through.
+  /// Whether the backward pass reads the value, ops that move elements or normalize looked
+  /// through.
   bool isKept(mlir::Value value) const;
   /// The results of a forward op that are kept.
   llvm::SmallVector<mlir::Value> keptResults(mlir::Operation *op) const;
 
 private:
-  llvm::DenseSet<mlir::Operation *> forwardSet;
+  /// Finds out whether one is, those above it being known.
+  bool findNormalized(mlir::Operation *op) const;
+
+  llvm::DenseSet<mlir::Operation *> forwardSet, normalized;
   llvm::DenseSet<mlir::Value> varied, sampled;
 };
 
