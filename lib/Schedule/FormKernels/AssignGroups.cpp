@@ -266,7 +266,8 @@ private:
     // All readers are kernels: it is index arithmetic in each, no group.
     if (!hasReaderOutside(op))
       return;
-    if (view) {
+    // What is read of a constant is computed, not the whole constant stored for it.
+    if (view && groups.isInMemory(op->getOperand(0))) {
       std::optional<StridedLayout> layout = getLayout(
           op->getResult(0), [&](Operation *above) { return groups.isMaterialized(above); });
       auto ignore = [&](Operation *user) {

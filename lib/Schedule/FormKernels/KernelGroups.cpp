@@ -41,6 +41,12 @@ bool KernelGroups::isInline(Operation *op) const {
   return role == FusionRole::Access || (role == FusionRole::Pointwise && op->getNumOperands() == 0);
 }
 
+/// A view that is kept is computed by kernels, and yet lies where its operand does.
+bool KernelGroups::isInMemory(Value value) const {
+  Operation *def = value.getDefiningOp();
+  return !def || views.contains(def) || !isInline(def);
+}
+
 /// A leaf may be told several times.
 void KernelGroups::forEachLeaf(Value value, llvm::function_ref<void(Value)> fn) const {
   Operation *def = value.getDefiningOp();

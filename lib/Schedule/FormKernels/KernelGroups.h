@@ -35,6 +35,9 @@ public:
   bool isInline(mlir::Operation *op) const;
   /// An access op with a buffer of its own.
   bool isMaterialized(mlir::Operation *op) const { return materialized.contains(op); }
+  /// Whether the value lies somewhere, to be read through strides: not what its readers compute, be
+  /// it a constant or a view of one. Of what stands above the ops that have been assigned.
+  bool isInMemory(mlir::Value value) const;
   /// The values that are read when `value` is, inline producers looked through.
   void forEachLeaf(mlir::Value value, llvm::function_ref<void(mlir::Value)> fn) const;
   /// Groups (-1: no kernel) that read `value` from elsewhere than from group `own`, inline readers
