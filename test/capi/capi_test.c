@@ -36,6 +36,11 @@ static void introspection(const trainrt_package *package) {
   CHECK_OK(trainrt_package_symbol(package, 0, &symbol, &error));
   CHECK(symbol.max == 1000 && strcmp(symbol.input, "x") == 0 && symbol.axis == 0);
   CHECK_ERROR(trainrt_package_symbol(package, 1, &symbol, &error), TRAINRT_INVALID_ARGUMENT, "1");
+  int64_t rows = 0;
+  CHECK_OK(trainrt_package_symbol_value(package, 0, 16, &rows, &error));
+  CHECK(rows == 16);
+  CHECK_ERROR(trainrt_package_symbol_value(package, 1, 16, &rows, &error), TRAINRT_INVALID_ARGUMENT,
+              "there is no symbol 1 of an axis");
 
   CHECK(trainrt_package_tensor_count(package, TRAINRT_INPUT) == 3);
   CHECK(trainrt_package_tensor_count(package, TRAINRT_OUTPUT) == 2);

@@ -3,6 +3,7 @@
 
 #include "trainc/Conversion/ONNXToTrain/Bounds.h"
 
+#include "lib/Conversion/ONNXToTrain/Sizes/LinearSize.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -129,26 +130,14 @@ DimAttr Bounds::max(DimAttr a, DimAttr b) const {
 
 /// Of the form factor * symbol + constant; others stay as they are.
 bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
-  StringAttr symbol;
-  int64_t factor = 0, constant = 0;
-  for (auto [coefficient, monomial] :
-       llvm::zip_equal(expr.getCoefficients(), expr.getMonomials())) {
-    if (monomial.empty()) {
-      constant = coefficient;
-      continue;
-    }
-    auto name = monomial.size() == 1 ? dyn_cast<StringAttr>(monomial[0]) : StringAttr();
-    if (!name || symbol)
-      return false;
-    symbol = name;
-    factor = coefficient;
-  }
-  auto it = symbol ? symbols.find(symbol) : symbols.end();
+  const std::optional<LinearSize> linear = asLinear(expr);
+  auto it = linear ? symbols.find(linear->symbol) : symbols.end();
   // The bound moves only inward, and never past the other one.
   int64_t room;
-  if (it == symbols.end() || factor == std::numeric_limits<int64_t>::min() ||
-      llvm::SubOverflow(limit, constant, room))
+  if (it == symbols.end() || linear->factor == std::numeric_limits<int64_t>::min() ||
+      llvm::SubOverflow(limit, linear->offset, room))
     return false;
+  const int64_t factor = linear->factor;
   SymbolInfo &info = it->second;
   if (factor > 0) {
     int64_t max = llvm::divideFloorSigned(room, factor);

@@ -194,6 +194,17 @@ static std::string originOf(NodeContext &c, DimAttr size) {
   return graph ? ("input '" + graph.getInputName(argument.getArgNumber()) + "'").str() : "";
 }
 
+/// One of them may be an axis that can be called what the other is made of (InputSizes.h).
+static std::string nameInTermsOf(DimAttr a, DimAttr b) {
+  // `a` is what can be called otherwise.
+  if (b.getSymbol())
+    std::swap(a, b);
+  std::string made = b.str();
+  bool isPlain = a.getSymbol() && !b.getSymbol() && made.find('(') == std::string::npos;
+  b.forEachSymbol([&](StringRef name) { isPlain &= a.getSymbol() != name; });
+  return isPlain ? "; call the axis '" + a.str() + "' '" + made + "', or fix both with --dim" : "";
+}
+
 /// What to do about it, by what is known of both sizes.
 std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   std::optional<int64_t> fixed = a.getConstant() ? a.getConstant() : b.getConstant();
@@ -203,6 +214,8 @@ std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
     DimAttr zero = c.dim(0);
     if (train::maxDim(a, zero) == b || train::maxDim(b, zero) == a)
       return boundHint({train::maxDim(a, zero) == b ? a : b});
+    if (std::string name = nameInTermsOf(a, b); !name.empty())
+      return name;
     return "; give the inputs' axes one name, or fix both with --dim";
   }
   // A user's own --dim is the likeliest cause.

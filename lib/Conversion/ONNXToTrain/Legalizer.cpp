@@ -8,6 +8,7 @@
 #include "ExportHazards.h"
 #include "ProblemNotes.h"
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/InputSizes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "trainc/Support/DeadOps.h"
@@ -278,32 +279,11 @@ LogicalResult Legalizer::addInitializers() {
   return success();
 }
 
-DimAttr Legalizer::declareDim(StringRef name, StringRef input, int64_t axis) {
-  std::string own = name.empty() ? (input + "_dim" + Twine(axis)).str() : name.str();
-  const DimBound *bound = nullptr;
-  // The last --dim of a name counts.
-  for (const DimBound &candidate : options->dims)
-    if (candidate.name == own)
-      bound = &candidate;
-  if (bound && bound->max == bound->min)
-    return DimAttr::constant(builder.getContext(), bound->min);
-  auto [it, added] = bounds.symbols.insert({builder.getStringAttr(own), SymbolInfo()});
-  if (added) {
-    it->second.input = input;
-    it->second.axis = axis;
-    // Sizes of inputs are at least 1.
-    if (bound) {
-      it->second.min = std::max<int64_t>(1, bound->min);
-      it->second.max = bound->max;
-    }
-    // What an earlier run has learned from tables.
-    if (auto known = learned.find(own); known != learned.end())
-      it->second.max = std::min(it->second.max.value_or(known->second), known->second);
-  }
-  return DimAttr::symbol(builder.getContext(), own);
-}
-
 LogicalResult Legalizer::addInputs() {
+  SmallVector<SmallVector<DimAttr>> sizes;
+  if (std::string problem = declareInputSizes(graph, options->dims, learned, bounds, sizes);
+      !problem.empty())
+    return error(problem);
   for (auto [i, argument] : llvm::enumerate(graph.getBody().getArguments())) {
     StringRef name = graph.getInputName(i);
     auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -321,34 +301,11 @@ LogicalResult Legalizer::addInputs() {
     LegalValue &value = valueOf(argument);
     value.element = element;
     value.unsignedBits = unsignedBitsOf(type.getElementType());
-    SmallVector<StringRef> names = graph.getInputDims(i);
-    for (auto [axis, size] : llvm::enumerate(type.getShape()))
-      value.dims.push_back(ShapedType::isDynamic(size)
-                               ? declareDim(names[axis], name, axis)
-                               : DimAttr::constant(builder.getContext(), size));
+    value.dims = sizes[i];
     if (!faultOf(value.dims).empty())
       return error("input '" + name + "' has more elements than memory can hold");
     value.tensor = addArgument(getTensorType(value.dims, element), role("input", name),
                                NameLoc::get(builder.getStringAttr(name)));
-  }
-  // A --dim that fits nothing is a mistake. An axis without a name can be told as INPUT_dimN.
-  for (const DimBound &bound : options->dims) {
-    llvm::SetVector<StringRef> names;
-    bool known = false;
-    for (unsigned i = 0; i < graph.getNumArguments(); ++i)
-      for (auto [axis, dimName] : llvm::enumerate(graph.getInputDims(i))) {
-        if (!dimName.empty())
-          names.insert(dimName);
-        else if (bound.name == (graph.getInputName(i) + "_dim" + Twine(axis)).str())
-          known = true;
-      }
-    if (!known && !names.contains(bound.name)) {
-      InFlightDiagnostic diag = error("--dim: no input has a dimension '" + bound.name + "'; " +
-                                      (names.empty() ? "none has a name" : "there are"));
-      for (StringRef name : names)
-        diag << " '" << name << "'";
-      return diag;
-    }
   }
   return success();
 }

@@ -67,7 +67,6 @@ private:
   bool isSetting(onnx::InitializerOp op);
   llvm::LogicalResult addInitializers();
   llvm::LogicalResult addInputs();
-  DimAttr declareDim(llvm::StringRef name, llvm::StringRef input, int64_t axis);
   /// What is wrong with the number or kind of a node's inputs, or "".
   std::string checkInputs(onnx::NodeOp node, const HandlerTable::Entry &entry);
   /// Counts a node, each time that a loop walks it. False where the graph has become too large:

@@ -210,6 +210,8 @@ typedef struct trainrt_symbol {
   int64_t max;       /* INT64_MAX: no bound */
   int64_t divisor;   /* values are multiples of it */
   const char *input; /* NULL: fixed, min == max */
+  /* The input's axis, of which it is the size or, where `text` of that axis is a sum such as
+     "2*w + 1" (since 1.6), tells it: `trainrt_package_symbol_value`. */
   /* -1: a count of elements of the input, rounded up to one of few values (since 1.2) */
   int32_t axis;
 } trainrt_symbol;
@@ -217,6 +219,12 @@ typedef struct trainrt_symbol {
 TRAINRT_API size_t trainrt_package_symbol_count(const trainrt_package *package);
 TRAINRT_API trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index,
                                                   trainrt_symbol *symbol, trainrt_error **error);
+
+/* Since 1.6: the value of a symbol where its axis has this size. INVALID_ARGUMENT: the symbol has
+ * no axis, or that is no size of it ("2*w" is even). */
+TRAINRT_API trainrt_status trainrt_package_symbol_value(const trainrt_package *package,
+                                                        size_t index, int64_t size, int64_t *value,
+                                                        trainrt_error **error);
 
 typedef enum trainrt_kind {
   TRAINRT_INPUT = 0,

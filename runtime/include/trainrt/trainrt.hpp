@@ -241,6 +241,13 @@ public:
     }
     return list;
   }
+  /// Of the symbol of this number, where its axis has this size.
+  int64_t symbolValue(size_t index, int64_t size) const {
+    detail::Call call;
+    int64_t value = 0;
+    call.check(trainrt_package_symbol_value(get(), index, size, &value, call));
+    return value;
+  }
   /// What a run with these sizes would hold; see `trainrt_package_memory`.
   trainrt_memory memory(const std::vector<std::pair<std::string, int64_t>> &sizes,
                         uint32_t microBatches = 1, uint32_t threads = 0) const {

@@ -197,6 +197,24 @@ trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t ind
   });
 }
 
+trainrt_status trainrt_package_symbol_value(const trainrt_package *package, size_t index,
+                                            int64_t size, int64_t *value, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !value)
+      return nullArgument(package ? "value" : "package");
+    const Program &program = package->impl->program();
+    if (index >= program.symbols.size() || program.symbols[index].axis < 0)
+      return fail(Code::InvalidArgument, "there is no symbol ", index, " of an axis");
+    const Symbol &symbol = program.symbols[index];
+    const TensorDecl &input = program.inputs[size_t(symbol.input)];
+    if (!valueAt(symbol, size, *value))
+      return fail(Code::InvalidArgument, "input '", input.name, "', axis ", symbol.axis, " ('",
+                  program.text(input.shape[size_t(symbol.axis)]), "'): ", size,
+                  " is not its size for any whole '", symbol.name, "'");
+    return {};
+  });
+}
+
 size_t trainrt_package_tensor_count(const trainrt_package *package, trainrt_kind kind) {
   return package && isKind(kind) ? tensorsOf(*package->impl, kind).size() : 0;
 }

@@ -22,8 +22,17 @@ namespace {
 
 constexpr int64_t unbounded = std::numeric_limits<int64_t>::max();
 
+/// What its axis is, where that is not the symbol alone.
+std::string partOf(const Package &package, const trainrt_symbol &symbol) {
+  for (const trainrt_tensor_info &input : package.inputs)
+    if (std::string_view(input.name) == symbol.input && symbol.axis < input.rank &&
+        input.dims[symbol.axis].symbol < 0)
+      return ", which is " + std::string(input.dims[symbol.axis].text);
+  return "";
+}
+
 /// The largest integer stands for no upper bound; JSON has null for it.
-std::string range(const trainrt_symbol &symbol) {
+std::string range(const Package &package, const trainrt_symbol &symbol) {
   std::string text = symbol.max == symbol.min ? std::to_string(symbol.min)
                      : symbol.max == unbounded
                          ? std::to_string(symbol.min) + " or more"
@@ -35,7 +44,8 @@ std::string range(const trainrt_symbol &symbol) {
   else if (!symbol.input && symbol.max != symbol.min)
     text += " (of the run)";
   else if (symbol.input)
-    text += " (axis " + std::to_string(symbol.axis) + " of " + symbol.input + ")";
+    text += " (axis " + std::to_string(symbol.axis) + " of " + symbol.input +
+            partOf(package, symbol) + ")";
   return text;
 }
 
@@ -236,7 +246,7 @@ std::string packageInfo(const Package &package, bool json) {
             (info.accumulate > 1 ? ", " + std::to_string(info.accumulate) + " micro-batches a step"
                                  : ""));
   for (const trainrt_symbol &symbol : package.symbols)
-    text += line("size", std::string(symbol.name) + ": " + range(symbol));
+    text += line("size", std::string(symbol.name) + ": " + range(package, symbol));
   text += tensorLines("inputs", package.inputs, use);
   text += tensorLines("outputs", package.outputs, [](const trainrt_tensor_info &output) {
     return output.flags & TRAINRT_FLAG_LOSS        ? std::string("the loss")

@@ -80,6 +80,15 @@ void Program::collect(ExprId id, std::vector<bool> &marked,
   }
 }
 
+bool valueAt(const Symbol &symbol, int64_t size, int64_t &value) {
+  assert(symbol.factor > 0 && "checked when the program is read");
+  int64_t room;
+  if (__builtin_sub_overflow(size, symbol.offset, &room) || room % symbol.factor != 0)
+    return false;
+  value = room / symbol.factor;
+  return true;
+}
+
 namespace {
 /// False on overflow, or a divisor that is not positive.
 bool evaluateOne(const Expr &expr, const std::vector<int64_t> &symbols,

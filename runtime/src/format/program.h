@@ -39,6 +39,8 @@ struct Symbol {
   /// Where it is read from; -1 for a symbol with one value only.
   int32_t input = -1;
   int32_t axis = -1; ///< -1 for a count
+  /// What the size of that axis is: factor * value + offset, with a factor above 0.
+  int64_t factor = 1, offset = 0;
   /// Its value is a bucket (plan/counts.h) of how many elements of the input are not `differs`,
   /// or of what else of them.
   bool counts = false;
@@ -47,6 +49,10 @@ struct Symbol {
   /// Not None: it is of the run, and no batch has it.
   Run run = Run::None;
 };
+
+/// The value of the symbol where its axis has this size; false: that is of no whole one, or beyond
+/// 64 bits.
+bool valueAt(const Symbol &symbol, int64_t size, int64_t &value);
 
 /// Which of the ranks of a run a session is.
 struct RunPlace {

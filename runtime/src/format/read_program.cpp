@@ -138,15 +138,40 @@ private:
         TRAINRT_TRY(index(where + ".source_input", uint64_t(to.input), program.inputs.size()));
         TRAINRT_TRY(index(where + ".source_axis", static_cast<uint32_t>(to.axis),
                           program.inputs[size_t(to.input)].shape.size()));
-        // The axis is the symbol alone: its value is read there, not solved for.
-        const Expr &axis = program.exprs[program.inputs[size_t(to.input)].shape[size_t(to.axis)]];
-        if (axis.kind != Expr::Kind::Symbol || axis.a != i)
+        // One size of the axis has to mean one value.
+        const ExprId axis = program.inputs[size_t(to.input)].shape[size_t(to.axis)];
+        if (!linear(axis, i, to.factor, to.offset, /*depth=*/0) || to.factor < 1)
           return bad(where, ": that axis of input '", program.inputs[size_t(to.input)].name,
-                     "' is not the symbol itself");
+                     "' is neither the symbol itself nor a multiple of it and a number");
       }
       program.symbols.push_back(std::move(to));
     }
     return {};
+  }
+
+  /// Whether an expression is `factor * symbol + offset`, with other symbols nowhere in it. Such a
+  /// sum is shallow: what is deeper is none of the compiler's.
+  bool linear(ExprId id, uint32_t symbol, int64_t &factor, int64_t &offset, int depth) const {
+    const Expr &expr = program.exprs[id];
+    factor = offset = 0;
+    if (expr.kind == Expr::Kind::Constant)
+      return offset = expr.value, true;
+    if (expr.kind == Expr::Kind::Symbol)
+      return factor = 1, expr.a == symbol;
+    const bool adds = expr.kind == Expr::Kind::Add;
+    int64_t a[2], b[2];
+    if (depth > 4 || (!adds && expr.kind != Expr::Kind::Mul) ||
+        !linear(expr.a, symbol, a[0], a[1], depth + 1) ||
+        !linear(expr.b, symbol, b[0], b[1], depth + 1))
+      return false;
+    if (adds)
+      return !__builtin_add_overflow(a[0], b[0], &factor) &&
+             !__builtin_add_overflow(a[1], b[1], &offset);
+    // One of the two is a number.
+    if (a[0] != 0)
+      std::swap(a, b);
+    return a[0] == 0 && !__builtin_mul_overflow(a[1], b[0], &factor) &&
+           !__builtin_mul_overflow(a[1], b[1], &offset);
   }
 
   /// A count is of one input's elements or runs, rounded up to its divisor; so are its bounds, or a

@@ -206,8 +206,10 @@ private:
     const TensorDecl &decl = program.inputs[input];
     for (size_t axis = 0; axis < decl.shape.size(); ++axis) {
       const Expr &expr = program.exprs[decl.shape[axis]];
-      if (expr.kind != Expr::Kind::Symbol)
+      if (expr.kind != Expr::Kind::Symbol) {
+        TRAINRT_TRY(bindPart(input, axis));
         continue;
+      }
       const Symbol &symbol = program.symbols[expr.a];
       int64_t value = bound.arrays[input].shape[axis];
       if (known[expr.a]) {
@@ -226,6 +228,30 @@ private:
       bound.symbols[expr.a] = value;
       known[expr.a] = true;
       shownBy[expr.a] = int64_t(input);
+    }
+    return {};
+  }
+
+  /// A symbol that an axis tells of which it is only a part, as w of `2 * w`.
+  Status bindPart(uint32_t input, size_t axis) {
+    const TensorDecl &decl = program.inputs[input];
+    for (size_t i = 0; i < program.symbols.size(); ++i) {
+      const Symbol &symbol = program.symbols[i];
+      if (symbol.counts || symbol.input != int32_t(input) || symbol.axis != int32_t(axis) ||
+          known[i])
+        continue;
+      const std::string where = "input '" + decl.name + "', axis " + std::to_string(axis) + " ('" +
+                                program.text(decl.shape[axis]) + "'): ";
+      const int64_t size = bound.arrays[input].shape[axis];
+      std::string reason;
+      if (!valueAt(symbol, size, bound.symbols[i]))
+        return fail(Code::BadData, where, size, " is not its size for any whole '", symbol.name,
+                    "'");
+      if (!allowedValue(symbol, bound.symbols[i], reason))
+        return fail(Code::BadData, where, size, " makes '", symbol.name, "' ", bound.symbols[i],
+                    ", which ", reason);
+      known[i] = true;
+      shownBy[i] = int64_t(input);
     }
     return {};
   }

@@ -53,7 +53,8 @@ def parse_type(text):
     kind, _, dims = text.partition("[")
     if not dims:
         return kind, None
-    dims = [d.strip() for d in dims.rstrip("]").split(",") if d.strip()]
+    # A comma within parentheses is a name's own: "Max(1, seq)".
+    dims = [d.strip() for d in re.split(r",(?![^()]*\))", dims.rstrip("]")) if d.strip()]
     return kind, [int(d) if re.fullmatch(r"-?\d+", d) else d for d in dims]
 
 
@@ -201,7 +202,7 @@ def graph(pairs, graphs, model):
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        pairs = blocks(line.split("//")[0].rstrip() for line in file)
+        pairs = blocks(re.split(r"(?:^|\s)//", line)[0].rstrip() for line in file)
     words = [line.split()[0] for line, _ in pairs]
     model = []
     body = graph(pairs, {}, model)

@@ -107,7 +107,21 @@ TEST(DamagedProgram, Symbols) {
   expectUnread([](fb::ProgramT &program) { program.symbols[0]->min = 1001; },
                "symbols[0] 'batch': min 1001, max 1000 are no range of sizes");
   expectUnread([](fb::ProgramT &program) { program.symbols[0]->source_axis = 1; },
-               "symbols[0] 'batch': that axis of input 'x' is not the symbol itself");
+               "symbols[0] 'batch': that axis of input 'x' is neither the symbol itself nor a "
+               "multiple of it and a number");
+  // Of which one size could be that of several values, or of none.
+  for (auto [kind, value] : {std::pair(fb::ExprKind::floordiv, int64_t(2)),
+                             {fb::ExprKind::mul, int64_t(-2)},
+                             {fb::ExprKind::mul, int64_t(0)}})
+    expectUnread(
+        [kind, value](fb::ProgramT &program) {
+          const int32_t first = int32_t(program.exprs.size());
+          program.exprs.push_back({fb::ExprKind::constant, 0, 0, value});
+          program.exprs.push_back({kind, int32_t(program.inputs[0]->shape[0]), first, 0});
+          program.inputs[0]->shape[0] = uint32_t(first) + 1;
+        },
+        "symbols[0] 'batch': that axis of input 'x' is neither the symbol itself nor a multiple of "
+        "it and a number");
   expectUnread([](fb::ProgramT &program) { program.symbols[0]->run = fb::RunSymbol::world; },
                "symbols[0] 'batch' is of the run and of an input");
   expectUnread([](fb::ProgramT &program) { program.symbols[0]->run = fb::RunSymbol(3); },

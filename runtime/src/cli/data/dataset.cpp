@@ -440,6 +440,23 @@ std::string Dataset::wholeInputs() const {
   return text;
 }
 
+/// A size such as 2*w, where no axis is w alone: whether there is a w.
+void Dataset::checkPart(const Package &package, const Entry &entry, int32_t axis,
+                        std::vector<std::string> &problems) {
+  const trainrt_dim &dim = entry.input->dims[axis];
+  for (size_t s = 0; dim.value < 0 && dim.symbol < 0 && s < package.symbols.size(); ++s) {
+    const trainrt_symbol &symbol = package.symbols[s];
+    if (!symbol.input || std::strcmp(symbol.input, entry.input->name) != 0 || symbol.axis != axis)
+      continue;
+    int64_t ignored = 0;
+    ErrorSlot error;
+    const trainrt_status status = trainrt_package_symbol_value(
+        package.handle.get(), s, entry.array.shape[axis], &ignored, error);
+    if (status != TRAINRT_OK)
+      problems.push_back(error.message(status));
+  }
+}
+
 /// Two sizes of one symbol, or a size that the package has fixed otherwise. The first input that
 /// has a symbol is taken to be right.
 void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
@@ -458,6 +475,7 @@ void Dataset::checkShapes(const Package &package, std::vector<std::string> &prob
         problems.push_back(where + " must be " + std::to_string(dim.value) + ", the array has " +
                            std::to_string(size) + ": the input is " + describe(*entry.input) +
                            ", the array " + describe(entry.array));
+      checkPart(package, entry, i, problems);
       // The batch's own size may stand on another axis as well: that is checked with each batch.
       if (dim.symbol < 0 || dim.symbol == package.info.batch_symbol_index)
         continue;
@@ -563,9 +581,14 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
     // A size that an input's axis tells.
     for (const Entry &entry : entries)
       if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
-          symbol.axis < entry.array.rank)
-        values.push_back({symbol.name, symbol.axis == entry.axis ? rows * entry.each
-                                                                 : entry.array.shape[symbol.axis]});
+          symbol.axis < entry.array.rank) {
+        const int64_t places =
+            symbol.axis == entry.axis ? rows * entry.each : entry.array.shape[symbol.axis];
+        int64_t value = 0;
+        if (trainrt_package_symbol_value(package.handle.get(), s, places, &value, nullptr) ==
+            TRAINRT_OK)
+          values.push_back({symbol.name, value});
+      }
     // The value that was just added is the one that is cut.
     for (const Trim &trim : trims)
       if (length && int32_t(s) == trim.symbol && !values.empty() &&

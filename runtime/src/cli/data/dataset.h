@@ -186,6 +186,8 @@ private:
   /// indexing ties two inputs.
   bool hasRowsOfOtherName(const Entry &entry) const;
   void checkShapes(const Package &package, std::vector<std::string> &problems) const;
+  static void checkPart(const Package &package, const Entry &entry, int32_t axis,
+                        std::vector<std::string> &problems);
   /// The first axis of the input whose size is not fixed; -1: none.
   static int32_t dynamicAxis(const Entry &entry);
   /// Whether the axis is one that inputs of the batch have, too: no axis of rows.
