@@ -127,6 +127,8 @@ int trainc::runPhasePasses(Compilation &c, StringRef phase,
     if (!succeeded)
       return c.budgetRefused ? ExitInput : ExitInternal;
   }
+  if (phase == "graph")
+    tellWideOps(c);
   if (phase == "graph" && c.options.recompute == "list")
     return failed(listRecompute(c)) ? ExitInternal : ExitSuccess;
   return given && failed(planPlain(c, *given)) ? ExitInternal : ExitSuccess;

@@ -16,6 +16,9 @@ int legalizeModel(Compilation &c);
 /// Runs the passes that `build` adds, those of `graph` or `schedule`.
 int runPhasePasses(Compilation &c, llvm::StringRef phase,
                    llvm::function_ref<void(mlir::OpPassManager &)> build);
+/// Says which ops stay in fp32 though `--precision` asks for less, since the target computes
+/// matmuls alone in it. Behind the phase `graph`; `--explain` has the nodes.
+void tellWideOps(Compilation &c);
 /// Makes the plan and the code of its kernels.
 int generateCode(Compilation &c);
 /// The program from the plan, into the contents.
