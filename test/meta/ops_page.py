@@ -13,8 +13,9 @@ HEAD = """# ONNX operators
 <!-- Made by: test/meta/ops_page.py . build --write -->
 
 Models of opset 1 to 27 are read. An operator compiles from the opset named here on; one that is not here, or a value
-of an attribute, a type or an older form that its handler does not know, is an error that names the node. Attributes that
-the operator does not have are not looked at.
+of an attribute, a type or an older form that its handler does not know, is an error that names the node. So is an attribute that
+the operator does not have in this opset, has of another type, or needs and lacks, as `onnx.checker` has it (but for names that begin with
+two underscores, and for ONNX Runtime's operators of training, of which attributes that are not known are not looked at).
 
 - *element types* are those of the first input: float is f64, f32, f16 and bf16; integer i8 to i64, u8, u16 and u32 (as
   outputs, unsigned ones are of the next wider signed type). u64, strings, complex numbers and floats of 8 bits and fewer are refused. On a CPU, f16 and bf16 are computed in

@@ -5,8 +5,8 @@
 #include "Legalizer.h"
 #include "trainc/Conversion/ONNXToTrain/OwnHandlers.h"
 
+#include "Attributes/Attributes.h"
 #include "ExportHazards.h"
-#include "ProblemNotes.h"
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/InputSizes.h"
 #include "mlir/IR/Verifier.h"
@@ -25,7 +25,12 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, Legali
     : graph(graph), result(result), learned(learned), builder(graph) {
   this->options = &options;
   registerAll(table);
-  registerPlugins(table, options.plugins.get());
+  HandlerTable added;
+  registerPlugins(added, options.plugins.get());
+  for (const auto &entry : added.entries) {
+    table.entries[entry.getKey()] = entry.getValue();
+    ofPlugins.insert(entry.getKey());
+  }
 }
 
 InFlightDiagnostic Legalizer::error(const Twine &message) {
@@ -152,7 +157,7 @@ Attribute Legalizer::weightOf(onnx::WeightAttr weight) {
       blob ? weight.getBlob() : weight.getOffset(), weight.getLength(), weight.getAbsent());
 }
 
-static std::string nameOf(onnx::NodeOp node) {
+std::string Legalizer::nameOf(onnx::NodeOp node) {
   return node.getDomain().empty() ? node.getOpType().str()
                                   : (node.getDomain() + "::" + node.getOpType()).str();
 }
@@ -312,17 +317,6 @@ LogicalResult Legalizer::addInputs() {
 
 //===- Nodes --------------------------------------------------------------===//
 
-void Legalizer::addProblem(onnx::NodeOp node, const Twine &reason) {
-  std::string text = reason.str();
-  // Nodes with the same problem are one message.
-  std::string key = (node.getDomain() + "\x01" + node.getOpType() + "\x01" + text).str();
-  Problem &problem = problems[builder.getStringAttr(key)];
-  if (!problem.count++) {
-    problem.first = node;
-    problem.reason = text;
-  }
-}
-
 std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry &entry) {
   int64_t inputs = node.getInputs().size();
   if (inputs < entry.required || (entry.exact && inputs > entry.required) ||
@@ -362,12 +356,19 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
       poisoned.insert(output);
   };
   if (!entry) {
-    addProblem(node, "the operator is not supported");
+    addProblem(node, "the operator is not supported; --explain-unsupported says what can take its "
+                     "place");
     return poison();
   }
   if (int64_t(node.getVersion()) < entry->since) {
     addProblem(node, "the operator of this opset is not supported, only from opset " +
                          Twine(entry->since) + " on");
+    return poison();
+  }
+  std::string name = nameOf(node);
+  if (std::string problem = ofPlugins.contains(name) ? "" : attributeProblem(node, name);
+      !problem.empty()) {
+    addProblem(node, problem);
     return poison();
   }
   if (blocked || !mayGrow(node))
@@ -451,24 +452,6 @@ bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> argument
     results.push_back(&valueOf(output));
   }
   return true;
-}
-
-LogicalResult Legalizer::reportProblems() {
-  for (auto &[key, problem] : problems) {
-    onnx::NodeOp node = problem.first;
-    std::string op = nameOf(node), name = op;
-    if (auto loc = dyn_cast<NameLoc>(node.getLoc()))
-      name = loc.getName().str();
-    InFlightDiagnostic diag =
-        emitError(node.getLoc(), "node '" + name + "' (" + op + ", opset " +
-                                     Twine(node.getVersion()) + "): " + problem.reason);
-    if (problem.count > 1)
-      diag << " (" << problem.count << " such nodes, this is the first)";
-    noteProducers(diag, node);
-    if (options->explainUnsupported)
-      noteStub(diag, node, /*isUnknown=*/!entryOf(node));
-  }
-  return failure(!problems.empty());
 }
 
 //===- Results ------------------------------------------------------------===//

@@ -61,6 +61,8 @@ private:
   mlir::InFlightDiagnostic error(const llvm::Twine &message);
   void findLive();
   bool isLive(mlir::Operation *op) const { return live.contains(op); }
+  /// The operator's name in the table of handlers: "Conv", "com.microsoft::Gelu".
+  static std::string nameOf(onnx::NodeOp node);
   const HandlerTable::Entry *entryOf(onnx::NodeOp node);
   llvm::LogicalResult findPorts();
   bool isUpdated(onnx::InitializerOp op);
@@ -92,6 +94,8 @@ private:
   mlir::OpBuilder builder;
   mlir::func::FuncOp function;
   HandlerTable table;
+  /// Operators of plug-ins: what attributes they have is theirs to say.
+  llvm::StringSet<> ofPlugins;
   TrainableRule rule;
   std::deque<LegalValue> storage;
   llvm::DenseMap<mlir::Value, LegalValue *> values;

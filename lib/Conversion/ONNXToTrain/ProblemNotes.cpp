@@ -3,6 +3,8 @@
 
 #include "ProblemNotes.h"
 
+#include "Legalizer.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -74,6 +76,37 @@ void noteStub(InFlightDiagnostic &diag, onnx::NodeOp node, bool isUnknown) {
     note << "; or a function in C does: --write-plugin-stub "
          << (node.getDomain().empty() ? "ai.onnx" : node.getDomain()) << "::" << node.getOpType()
          << " writes what it begins with";
+}
+
+//===- What the legalizer tells -------------------------------------------===//
+
+void Legalizer::addProblem(onnx::NodeOp node, const Twine &reason) {
+  std::string text = reason.str();
+  // Nodes with the same problem are one message.
+  std::string key = (node.getDomain() + "\x01" + node.getOpType() + "\x01" + text).str();
+  Problem &problem = problems[builder.getStringAttr(key)];
+  if (!problem.count++) {
+    problem.first = node;
+    problem.reason = text;
+  }
+}
+
+LogicalResult Legalizer::reportProblems() {
+  for (auto &[key, problem] : problems) {
+    onnx::NodeOp node = problem.first;
+    std::string op = nameOf(node), name = op;
+    if (auto loc = dyn_cast<NameLoc>(node.getLoc()))
+      name = loc.getName().str();
+    InFlightDiagnostic diag =
+        emitError(node.getLoc(), "node '" + name + "' (" + op + ", opset " +
+                                     Twine(node.getVersion()) + "): " + problem.reason);
+    if (problem.count > 1)
+      diag << " (" << problem.count << " such nodes, this is the first)";
+    noteProducers(diag, node);
+    if (options->explainUnsupported)
+      noteStub(diag, node, /*isUnknown=*/!entryOf(node));
+  }
+  return failure(!problems.empty());
 }
 
 } // namespace trainc::legalize

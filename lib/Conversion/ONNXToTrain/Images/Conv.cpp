@@ -4,6 +4,7 @@
 
 #include "dialects/Train/Convolution/Convolution.h"
 #include "lib/Conversion/ONNXToTrain/Images/Windows.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -33,13 +34,30 @@ static std::optional<SmallVector<int64_t>> kernelOf(NodeContext &c) {
   return kernel;
 }
 
+/// Whether all elements of an input are known to be 0.
+static bool isZero(NodeContext &c, int64_t input) {
+  if (const Content *known = c.content(input))
+    return known->isReal() && llvm::all_of(known->values, [](Scalar x) { return x.real == 0; });
+  auto full = c.tensor(input).getDefiningOp<train::FullOp>();
+  return full && cast<FloatAttr>(full.getValue()).getValueAsDouble() == 0;
+}
+
 /// y plus a bias along axis 1, if the node has one.
 static LogicalResult addBias(NodeContext &c, Value y) {
   if (!c.has(2))
     return c.set(y);
   Dims dims = train::getDims(y);
-  if (c.dims(2) != Dims{dims[1]})
-    return c.fail("its bias does not have one element a channel");
+  if (c.dims(2) != Dims{dims[1]}) {
+    // Zeros of any shape are no bias: onnxscript writes that of a Conv3d without one as
+    // [filters, 2].
+    if (!isZero(c, 2))
+      return c.fail("its bias does not have one element a channel: give it the shape [" +
+                    dims[1].str() + "], or leave it out");
+    remark::passed(c.op.getLoc(),
+                   remark::RemarkOpts::name("NoBias").category("legalize-onnx").function("forward"))
+        << remark::add("its bias is zeros, not one for each channel: it is left out");
+    return c.set(y);
+  }
   return c.set(c.tb.add(y, c.tb.broadcast(c.tensor(2), dims, {1})));
 }
 
@@ -47,8 +65,10 @@ static LogicalResult addBias(NodeContext &c, Value y) {
 /// second one has for each. Fails if not.
 static LogicalResult needGroups(NodeContext &c, DimAttr first, DimAttr second, bool fits) {
   DimAttr groups = c.dim(c.attr("group", int64_t(1)));
-  // Zero groups would divide by 0.
-  if (fits && !groups.isConstant(0)) {
+  if (first.isConstant(0) || second.isConstant(0))
+    return c.fail("its weight is [" + first.str() + ", " + second.str() +
+                  ", taps...], of no elements: give it at least one channel and one filter");
+  if (fits) {
     if (train::divideExactly(first, groups))
       return success();
     return c.fail("its group=" + groups.str() + " does not divide the first axis of its weight, [" +
@@ -110,6 +130,14 @@ static std::optional<Dims> transposedSizes(NodeContext &c, MutableArrayRef<Slidi
   StringRef automatic = c.attr("auto_pad", "NOTSET");
   Dims sizes;
   for (auto [i, s] : llvm::enumerate(slidings)) {
+    // PyTorch's rule: an output_padding chooses among the sizes that a convolution has one result
+    // of, of which there are so many.
+    if (more[i] >= std::max(s.stride, s.dilation)) {
+      (void)c.fail("its output_padding of axis " + Twine(2 + i) + " is " + Twine(more[i]) +
+                   ", which has to be below its stride " + Twine(s.stride) + " or its dilation " +
+                   Twine(s.dilation) + "; pad the result instead");
+      return std::nullopt;
+    }
     DimAttr stride = c.dim(s.stride);
     // As wide as all windows together reach.
     DimAttr full = (s.size - c.dim(1)) * stride + c.dim(s.reach() + more[i]);

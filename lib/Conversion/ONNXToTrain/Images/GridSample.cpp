@@ -35,18 +35,13 @@ public:
     mode = llvm::StringSwitch<Mode>(given)
                .Case("nearest", Mode::Nearest)
                .Cases({"linear", "bilinear"}, Mode::Linear)
-               .Cases({"cubic", "bicubic"}, Mode::Cubic)
-               .Default(Mode::Unknown);
+               .Default(Mode::Cubic);
   }
 
   LogicalResult run() {
     if (!c.needFloat(0) || !c.needFloat(1))
       return failure();
     int64_t axes = c.rank(0) - 2;
-    if (mode == Mode::Unknown)
-      return c.fail("mode '" + c.attr("mode", "") + "' is unknown");
-    if (padding != "zeros" && padding != "border" && padding != "reflection")
-      return c.fail("padding_mode '" + padding + "' is unknown");
     if (axes < 1)
       return c.fail("its input is not [batch, channels, axes...]");
     // What is not known now is checked with the sizes of each run.
@@ -66,7 +61,7 @@ public:
   }
 
 private:
-  enum class Mode { Nearest, Linear, Cubic, Unknown };
+  enum class Mode { Nearest, Linear, Cubic };
 
   /// The pixels around the positions along one axis: [taps, batch, positions].
   struct Taps {

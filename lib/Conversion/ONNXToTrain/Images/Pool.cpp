@@ -156,8 +156,6 @@ static LogicalResult lpPool(NodeContext &c) {
   if (!slidings)
     return failure();
   int64_t p = c.attr("p", int64_t(2));
-  if (p < 1)
-    return c.fail("its p has to be positive");
   Value windows = buildWindows(c.tb, c.tensor(0), *slidings, 0);
   return c.set(powerNorm(c.tb, windows, p, tapAxes(*slidings)));
 }

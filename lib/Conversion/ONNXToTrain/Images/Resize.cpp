@@ -46,8 +46,6 @@ public:
     if (!c.needFloat(0))
       return failure();
     // What is not known here would give other pixels, so it is refused.
-    if (mode != "nearest" && mode != "linear" && mode != "cubic")
-      return c.fail("mode '" + mode + "' is not known");
     if (c.attr("antialias", int64_t(0)) != 0)
       return c.fail("antialias is not supported; export with antialias=False");
     if (!llvm::is_contained({"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners",
@@ -99,6 +97,8 @@ private:
       return c.has(input) && !(c.rank(input) == 1 && c.dims(input)[0].isConstant(0));
     };
     SmallVector<AxisResize> result;
+    if (isGiven(scalesAt) && !old && isGiven(3))
+      return fail("it has both scales and sizes: leave one of them out");
     if (isGiven(scalesAt)) {
       const Content *scales = c.content(scalesAt);
       if (!scales || !scales->isReal() || scales->values.size() != axes.size())

@@ -35,8 +35,6 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
       int64_t(pads.size()) != 2 * axes)
     return fail("its strides, dilations or pads do not fit the axes of its input");
   StringRef automatic = c.attr("auto_pad", "NOTSET");
-  if (!llvm::is_contained({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, automatic))
-    return fail("auto_pad '" + automatic + "' is not known");
   bool ceil = c.attr("ceil_mode", int64_t(0));
   SmallVector<Sliding> slidings;
   for (int64_t i = 0; i < axes; ++i) {
@@ -45,8 +43,9 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
     s.stride = strides[i];
     s.dilation = dilations[i];
     s.size = c.dims(0)[2 + i];
-    if (s.taps < 1 || s.stride < 1 || s.dilation < 1 || pads[i] < 0 || pads[i + axes] < 0)
-      return fail("its kernel, strides and dilations have to be positive, its pads not negative");
+    if (s.taps < 1)
+      return fail("its weight has no taps along axis " + Twine(2 + i) +
+                  ": give it a kernel of at least one");
     s.low = c.dim(automatic == "NOTSET" ? pads[i] : 0);
     s.high = c.dim(automatic == "NOTSET" ? pads[i + axes] : 0);
     // A transposed convolution computes its sizes itself.
@@ -93,6 +92,13 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         s.count = train::floorDiv(room, stride) + one;
       }
     }
+    // A pool's window of padding alone has no maximum and no mean.
+    if (int64_t most = std::max(pads[i], pads[i + axes]);
+        kernel.empty() && automatic == "NOTSET" && most >= s.reach())
+      return fail("its pads of axis " + Twine(2 + i) + " are " + Twine(most) +
+                  ", so that a window of " + Twine(s.reach()) +
+                  " positions may have none of its input: give it pads below its kernel's size, "
+                  "or a Pad before it");
     // Known to be too small already.
     if (auto count = s.count.getConstant(); count && *count < 1)
       return fail("its window of " + Twine(s.reach()) + " positions is larger than the axis of '" +

@@ -217,8 +217,6 @@ static LogicalResult attention(NodeContext &c) {
   stages[2] = scores.get();
   Value weights = stages[3] = scores.weights(precision);
   int64_t mode = c.attr("qk_matmul_output_mode", int64_t(0));
-  if (mode < 0 || mode > 3)
-    return c.fail("qk_matmul_output_mode = " + Twine(mode) + " is unknown");
   (void)c.set(stages[mode], 3);
   Value y = tb.matmul(weights, v);
   // Back to the rank that came in.

@@ -294,14 +294,22 @@ static LogicalResult scan(NodeContext &c) {
     if (!c.has(i))
       return c.fail("its input " + Twine(i) + " is missing");
   // Absent lists mean 0 for all.
+  std::string wrong;
   auto listed = [&](StringRef name, int64_t size) {
-    auto given = c.ints(name);
-    return given && int64_t(given->size()) == size ? *given : SmallVector<int64_t>(size, 0);
+    auto given = c.ints(name).value_or(SmallVector<int64_t>(size, 0));
+    if (int64_t(given.size()) != size)
+      wrong =
+          ("its " + name + " has " + Twine(given.size()) + " elements: give it one for each of " +
+           Twine(size) + (name.contains("input") ? " scanned inputs" : " scanned results"))
+              .str();
+    return given;
   };
   SmallVector<int64_t> axes = listed("scan_input_axes", inputs),
                        backwards = listed("scan_input_directions", inputs),
                        outputAxes = listed("scan_output_axes", outputs),
                        outputBackwards = listed("scan_output_directions", outputs);
+  if (!wrong.empty())
+    return c.fail(wrong);
   std::optional<int64_t> length;
   auto directions = llvm::to_vector(llvm::concat<int64_t>(backwards, outputBackwards));
   bool isOneLoop = llvm::all_equal(directions);

@@ -70,8 +70,6 @@ static LogicalResult loss(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   bool fromLogits = c.op.getOpType().starts_with("SoftmaxCrossEntropyLoss");
   StringRef reduction = c.attr("reduction", "mean");
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    return c.fail("reduction = '" + reduction + "' is unknown");
   // Only what both numbers say is an error now.
   if (c.has(2)) {
     bool fits = c.element(2) == c.element(0) && c.rank(2) == 1;

@@ -330,8 +330,6 @@ static LogicalResult bitShift(NodeContext &c) {
   StringRef direction = c.attr("direction", "");
   if (!c.in(0).unsignedBits || c.element(1) != c.element(0))
     return c.fail("it is supported only on unsigned integers");
-  if (direction != "LEFT" && direction != "RIGHT")
-    return c.fail("its direction '" + direction + "' is unknown");
   std::optional<SmallVector<Value>> inputs = broadcastInputs(c);
   if (!inputs)
     return failure();

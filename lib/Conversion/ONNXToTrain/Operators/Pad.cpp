@@ -39,9 +39,6 @@ static Value sourceIndex(NodeContext &c, StringRef mode, DimAttr size, DimAttr l
 
 static LogicalResult pad(NodeContext &c) {
   StringRef mode = c.attr("mode", "constant");
-  // ONNX's four modes.
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
-    return c.fail("mode '" + mode + "' is unknown");
   int64_t rank = c.rank(0);
   auto pads = c.sizeList(1, "pads");
   if (!pads)
@@ -75,6 +72,10 @@ static LogicalResult pad(NodeContext &c) {
     dims[axis] = dims[axis] + (*pads)[i] + (*pads)[i + axes.size()];
   }
   // Negative pads crop, and may crop too much.
+  for (int64_t axis : axes)
+    if (std::optional<int64_t> size = dims[axis].getConstant(); size && *size < 0)
+      return c.fail("its pads cut off more than the " + c.dims(0)[axis].str() +
+                    " positions of axis " + Twine(axis) + "; give it larger ones");
   if (!c.needSizes(dims))
     return failure();
   // Exporters write pads of 0.

@@ -291,7 +291,6 @@ static Value unpackCodes(NodeContext &c, Value bytes, int64_t bits, int64_t coun
 static LogicalResult matmulNBits(NodeContext &c) {
   int64_t rows = c.attr("N", int64_t(0)), columns = c.attr("K", int64_t(0));
   int64_t block = c.attr("block_size", int64_t(0)), bits = c.attr("bits", int64_t(4));
-  int64_t accuracy = c.attr("accuracy_level", int64_t(0));
   constexpr int64_t most = 1 << 24; // of either axis
   if (rows < 1 || columns < 1 || rows > most || columns > most)
     return c.fail("its N or K is missing or out of range");
@@ -303,8 +302,6 @@ static LogicalResult matmulNBits(NodeContext &c) {
     return c.fail("its block_size is " + Twine(block) + ", not a power of two from 16 on");
   // How coarsely A may be rounded: it is not rounded at all.
   // Accuracy levels allow a kernel to be coarser.
-  if (accuracy < 0 || accuracy > 4)
-    return c.fail("its accuracy_level is " + Twine(accuracy) + ", not from 0 to 4");
   if (!c.needFloat(0) || !c.needInteger(1))
     return failure();
   int64_t blocks = llvm::divideCeil(columns, block), bytes = block * bits / 8;

@@ -166,10 +166,7 @@ static std::optional<Distribution> distributionOf(NodeContext &c) {
     result.dims = c.dims(0);
   } else {
     auto shape = c.ints("shape");
-    if (!shape) {
-      (void)c.fail("its shape is missing");
-      return std::nullopt;
-    }
+    assert(shape && "required");
     for (int64_t size : *shape)
       result.dims.push_back(c.dim(size));
   }
@@ -301,8 +298,6 @@ static LogicalResult multinomial(NodeContext &c) {
     return c.fail("its dtype is neither int32 nor int64");
   if (c.rank(0) != 2 || c.dims(0)[1].isConstant(0))
     return c.fail("its input is not [batch, classes] with at least one class");
-  if (samples < 1)
-    return c.fail("its sample_size is " + Twine(samples) + ", not at least 1");
   TrainBuilder &tb = c.tb;
   FloatType wide = tb.b().getF64Type();
   Dims dims = {c.dims(0)[0], c.dim(samples), c.dims(0)[1]};

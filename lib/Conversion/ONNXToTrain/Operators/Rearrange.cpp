@@ -75,8 +75,6 @@ static LogicalResult depthToSpace(NodeContext &c) {
   if (!channels)
     return c.fail("its channels are no multiple of the block's pixels");
   StringRef mode = c.attr("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD")
-    return c.fail("mode '" + mode + "' is unknown");
   bool columns = mode == "CRD"; // the channel, not the block, comes first
   Value x = c.tensor(0);
   // Pixels of a block come out of the channels and go next to the rows and columns that they are

@@ -571,9 +571,6 @@ static std::optional<Content> concatContent(NodeContext &c, int64_t axis) {
 }
 
 static LogicalResult concat(NodeContext &c) {
-  // ONNX has no default.
-  if (!c.rawAttr("axis"))
-    return c.fail("it has no attribute 'axis'");
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();

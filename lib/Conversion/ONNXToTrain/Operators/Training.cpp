@@ -154,8 +154,6 @@ static LogicalResult momentum(NodeContext &c) {
   if (!o.check())
     return failure();
   StringRef mode = c.attr("mode", "");
-  if (mode != "standard" && mode != "nesterov")
-    return c.fail("its mode '" + mode + "' is neither standard nor nesterov");
   TrainBuilder &tb = c.tb;
   Value rate = o.rate(), count = o.count();
   // The first update has no history to weigh against.

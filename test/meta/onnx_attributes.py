@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""onnx_attributes.py SOURCE BUILD [--write]: Attributes/Schemas.inc has the attributes of the operators that there are
+handlers for, as the onnx package describes them, and onnxruntime those of its own.
+
+With --write the file is made anew."""
+
+import pathlib
+import subprocess
+import sys
+
+import onnx.defs
+from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+HEAD = """// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The attributes of operators, from the opset named on. Made by: test/meta/onnx_attributes.py . build --write
+// name:kind, in capitals a list; ! is required. i: integer, f: float, s: string, t: tensor, g: graph, p: type, x: sparse.
+// clang-format off
+"""
+KINDS = {"INT": "i", "FLOAT": "f", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "TYPE_PROTO": "p", "SPARSE_TENSOR": "x"}
+
+
+def attribute_text(name, attribute):
+    kind = str(attribute.type).split(".")[-1]
+    letter = KINDS[kind] if kind in KINDS else KINDS[kind[:-1]].upper()
+    return f"{name}:{letter}{'!' if attribute.required else ''}"
+
+
+def table(operators):
+    """Lines of operator, opset and attributes, where these differ from those of the opset before."""
+    schemas = {}
+    # What both describe is ONNX's.
+    for schema in (*ort.get_all_operator_schema(), *onnx.defs.get_all_schemas_with_history()):
+        name = f"{schema.domain}::{schema.name}" if schema.domain else schema.name
+        schemas.setdefault(name, {})[schema.since_version] = schema
+    for operator in sorted(operators):
+        before = None
+        for since, schema in sorted(schemas.get(operator, {}).items()):
+            text = " ".join(attribute_text(name, schema.attributes[name]) for name in sorted(schema.attributes))
+            if text != before:
+                yield f'SCHEMA("{operator}", {since}, "{text}")\n'
+            before = text
+
+
+def main():
+    source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    command = [build / "bin" / "trainc-translate", "--list-operators", "/dev/null"]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    wanted = HEAD + "".join(table({row.split("`")[1] for row in rows.splitlines()}))
+    path = source / "lib" / "Conversion" / "ONNXToTrain" / "Attributes" / "Schemas.inc"
+    if "--write" in sys.argv:
+        path.write_text(wanted)
+    elif path.read_text() != wanted:
+        print(f"{path} is stale: run {pathlib.Path(__file__)} {source} {build} --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
