@@ -642,6 +642,7 @@ LogicalResult Legalizer::finish() {
     outputAttrs.push_back(attrs.getDictionary(builder.getContext()));
   }
   func::ReturnOp::create(builder, graph.getLoc(), outputs);
+  dropDrawnMasks();
   removeUnused();
   // Selections that nothing uses any more have no symbol to resolve.
   llvm::DenseSet<Operation *> left;

@@ -83,6 +83,7 @@ private:
   void chooseTrained(mlir::Value lossTensor);
   llvm::LogicalResult checkGradients(const llvm::StringMap<mlir::Type> &trained);
   llvm::LogicalResult takeUpdates();
+  void dropDrawnMasks();
   void removeUnused();
   mlir::Attribute weightOf(onnx::WeightAttr weight);
   mlir::Value addArgument(mlir::Type type, mlir::DictionaryAttr attrs, mlir::Location loc);

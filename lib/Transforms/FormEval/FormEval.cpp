@@ -8,6 +8,7 @@
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Conversion/LossWeight.h"
+#include "trainc/Formulas/DrawnMasks.h"
 #include "trainc/Formulas/LossMean.h"
 #include "trainc/Support/Location.h"
 
@@ -66,6 +67,7 @@ private:
       op->replaceAllUsesWith(results);
       op->erase();
     }
+    dropDrawnMasks(func);
     // What trains: running statistics, and the gradients of a graph that holds them.
     // Evaluation must change nothing.
     if (failed(eraseResults(func, "update")) || failed(eraseResults(func, "gradient")) ||
@@ -77,6 +79,25 @@ private:
       if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
         unused.set(i);
     return func.eraseArguments(unused);
+  }
+
+  /// Dropout that the graph writes out is none in evaluation either. Other draws stay: a model that
+  /// computes with noise evaluates with noise.
+  static void dropDrawnMasks(func::FuncOp func) {
+    auto options = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category("form-eval").function(func.getName());
+    };
+    SmallVector<DrawnMask> masks = findDrawnMasks(func);
+    for (const DrawnMask &mask : masks)
+      remark::passed(mask.value.getLoc(), options("DrawnMask"))
+          << remark::add("evaluations leave out the drawn mask that keeps {0} and scales by its "
+                         "inverse",
+                         mask.keep);
+    dropMasks(func, masks);
+    for (Operation *draw : findDraws(func))
+      remark::analysis(draw->getLoc(), options("DrawStays")) << remark::add(
+          "evaluations draw these random numbers, too: no mask that is scaled by the "
+          "inverse of what it keeps is made of them");
   }
 
   /// The denominator alone: micro-batches are weighted by it before their gradients are computed.

@@ -8,7 +8,8 @@ include "mlir/Pass/PassBase.td"
 def FormEvalPass : Pass<"form-eval", "::mlir::ModuleOp"> {
   let summary = "the forward pass for evaluation, and for training without what only evaluation needs";
   let description = [{
-    `@eval` is `@forward` as `EvalModeOpInterface` has it (dropout is the identity), with all outputs and without
+    `@eval` is `@forward` as `EvalModeOpInterface` has it (dropout is the identity, also where it is written out as a
+    drawn mask that is scaled by the inverse of what it keeps), with all outputs and without
     updates and gradients. Where there is a loss, `@forward` keeps it, gradients and updates only: what made the other outputs is
     removed, so that passes on the training graph are not held back by values that a step never returns.
 
