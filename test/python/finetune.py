@@ -394,8 +394,8 @@ def dispatcher():
     said = trainc("--help")
     assert "\nCommands of the Python package" in said.stdout and "--memory-budget" in said.stdout
     # The compiler by itself knows the same ones by name.
-    for command in commands.COMMANDS:
-        assert f"\n  {command} " in said.stdout, said.stdout
+    for command, (_, what) in commands.COMMANDS.items():
+        assert f"\n  {command:<10}{what}\n" in said.stdout, said.stdout
         alone = subprocess.run([os.environ["TRAINC"], command, "model.onnx", "--profile", "x"], capture_output=True, text=True)
         assert alone.returncode == 2 and f"'{command}' is a command of trainc's Python package" in alone.stderr, alone
     assert "MODEL.onnx" in trainc("nothing.onnx").stderr or trainc("nothing.onnx").returncode

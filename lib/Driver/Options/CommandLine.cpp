@@ -12,6 +12,7 @@
 #include "lib/Driver/Options/TargetOptions.h"
 #include "lib/Driver/Options/TrainingOptions.h"
 #include "trainc/Support/Nearest.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <iostream>
 
 using namespace trainc;
@@ -31,17 +32,24 @@ Examples:
   trainc model.onnx --dim batch=1..64 --dim seq=1..512 --report --stop-after codegen
 
 Commands of the Python package (trainc COMMAND --help; a model of that name is ./COMMAND):
-  finetune  a language model's folder and a file of rows to a trained model
-  data      rows of text to shards of tokens that trainc-run reads
-  export    what a run of finetune has trained: an adapter of PEFT or a merged model
-  inspect   one page on what became of a model: layers, kernels, memory, decisions, IR
-  sample    some tokens of what a run has trained
 )";
+
+struct PythonCommand {
+  const char *name, *what;
+};
 
 /// The package's own `trainc` takes these (python/trainc/trainc/commands.py), and gives all else to
 /// this program.
-constexpr llvm::StringLiteral kPythonCommands[] = {"finetune", "data", "export", "inspect",
-                                                   "sample"};
+constexpr PythonCommand kPythonCommands[] = {
+#include "PythonCommands.inc"
+};
+
+std::string helpHead() {
+  std::string head = kHead;
+  for (const PythonCommand &command : kPythonCommands)
+    head += "  " + llvm::formatv("{0,-10}{1}\n", command.name, command.what).str();
+  return head;
+}
 
 class CommandLine {
 public:
@@ -52,7 +60,9 @@ public:
 
   std::optional<int> parse(int argc, const char *const *argv) {
     // Its options are none of these.
-    if (argc > 1 && llvm::is_contained(kPythonCommands, llvm::StringRef(argv[1])))
+    if (argc > 1 && llvm::any_of(kPythonCommands, [&](const PythonCommand &command) {
+          return llvm::StringRef(command.name) == argv[1];
+        }))
       return fail("'" + std::string(argv[1]) +
                   "' is a command of trainc's Python package, and this is the compiler by itself: "
                   "in a clone scripts/wheels makes the package, and pip install dist/*.whl puts "
@@ -85,7 +95,7 @@ private:
     App() : CLI::App("trainc") {
       set_version_flag("--version", "trainc " TRAINC_VERSION)->group("Help");
       get_help_ptr()->group("Help");
-      formatter(std::make_shared<trainrt::run::HelpFormatter>(kHead));
+      formatter(std::make_shared<trainrt::run::HelpFormatter>(helpHead()));
       // Options are repeated by scripts: the last one counts.
       option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }

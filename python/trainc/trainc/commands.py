@@ -4,13 +4,14 @@
 import importlib
 import sys
 
-#: {command: module with `main(arguments)`}; nothing is imported before it is needed. The compiler's --help says what they do.
+#: {command: (module with `main(arguments)`, what it does)}; nothing is imported before it is needed. The compiler's --help tells them as
+#: lib/Driver/CMakeLists.txt reads them here: one a line, without semicolons.
 COMMANDS = {
-    "finetune": "trainc.finetune.main",
-    "data": "trainc.data.main",
-    "export": "trainc.finetune.export",
-    "inspect": "trainc.inspection.main",
-    "sample": "trainc.finetune.sample",
+    "finetune": ("trainc.finetune.main", "a language model's folder and a file of rows to a trained model"),
+    "data": ("trainc.data.main", "rows of text to shards of tokens that trainc-run reads"),
+    "export": ("trainc.finetune.export", "what a run of finetune has trained: an adapter of PEFT or a merged model"),
+    "inspect": ("trainc.inspection.main", "one page on what became of a model: layers, kernels, memory, decisions, IR"),
+    "sample": ("trainc.finetune.sample", "some tokens of what a run has trained"),
 }
 
 
@@ -19,7 +20,7 @@ def find(arguments):
     if not arguments or arguments[0] not in COMMANDS:
         return None
     try:
-        return importlib.import_module(COMMANDS[arguments[0]]).main
+        return importlib.import_module(COMMANDS[arguments[0]][0]).main
     except ModuleNotFoundError as error:
         missing = error.name
 
