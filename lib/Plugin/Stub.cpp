@@ -16,7 +16,8 @@ namespace {
 
 class Stub {
 public:
-  explicit Stub(const Operator &op) : op(op), name(StringRef(op.type).lower()) {
+  explicit Stub(const Operator &op)
+      : op(op), name(identifier(op.type)), function(identifier(op.name)) {
     for (const Tensor &input : op.inputs)
       if (isFloat(input))
         gradients.push_back("grad_" + input.text);
@@ -25,7 +26,7 @@ public:
   void printJSON(raw_ostream &out) const {
     out << "{\n  \"plugin\": 1,\n  \"library\": \"" << name << ".so\",\n  \"operators\": [\n";
     std::vector<std::string> inputs = texts(op.inputs), outputs = texts(op.outputs);
-    printOperator(out, op.name, name, inputs, outputs, hasGradient());
+    printOperator(out, op.name, function, inputs, outputs, hasGradient());
     if (hasGradient()) {
       out << ",\n";
       // All that a gradient may ask for; what it does not need can go.
@@ -33,7 +34,7 @@ public:
       for (const Tensor &output : op.outputs)
         if (isFloat(output))
           inputs.push_back("grad_" + output.text);
-      printOperator(out, op.name + "Grad", name + "_grad", inputs, gradients, false);
+      printOperator(out, op.name + "Grad", function + "_grad", inputs, gradients, false);
     }
     out << "\n  ]\n}\n";
   }
@@ -43,10 +44,10 @@ public:
         << " for trainc (docs/plugins.md). Build it, once the dots are filled:\n"
         << "     cc -O3 -shared -fPIC " << name << ".c -o " << name
         << ".so $(pkg-config --cflags trainrt) -lm\n"
-        << "   The sizes in " << name
+        << "   The types and sizes in " << name
         << ".json are a guess where the model does not tell them. */\n"
         << "#include <trainrt/plugin.h>\n\nTRAINRT_PLUGIN\n";
-    printFunction(out, name, op.inputs, op.outputs, "");
+    printFunction(out, function, op.inputs, op.outputs, "");
     if (!hasGradient())
       return;
     std::vector<Tensor> inputs = op.inputs, results;
@@ -57,15 +58,25 @@ public:
     for (const Tensor &input : op.inputs)
       if (isFloat(input))
         results.push_back(gradientOf(input));
-    printFunction(out, name + "_grad", inputs, results, " of the gradient");
+    printFunction(out, function + "_grad", inputs, results, " of the gradient");
   }
 
   const std::string &file() const { return name; }
 
 private:
+  /// "my::Round" as a name of C: with the domain it is none of C's own, as round and double are.
+  static std::string identifier(StringRef text) {
+    std::string made;
+    for (char c : text)
+      if (llvm::isAlnum(c))
+        made += llvm::toLower(c);
+      else if (!made.empty() && made.back() != '_')
+        made += '_';
+    return made.empty() || llvm::isDigit(made.front()) ? "op_" + made : made;
+  }
   bool hasGradient() const { return !gradients.empty() && llvm::any_of(op.outputs, isFloat); }
   static bool isFloat(const Tensor &tensor) {
-    return tensor.types.front() == "f32" || tensor.types.front() == "f64";
+    return StringRef(tensor.types.front()).contains('f'); // f32, bf16, ...
   }
   static Tensor gradientOf(Tensor tensor) {
     tensor.name = "grad_" + tensor.name;
@@ -139,7 +150,7 @@ private:
   }
 
   const Operator &op;
-  const std::string name;
+  const std::string name, function;
   std::vector<std::string> gradients;
 };
 } // namespace

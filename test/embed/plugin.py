@@ -57,7 +57,7 @@ def main():
     call("sh", "-ec", command.replace("cc ", f"{cached(build, 'CMAKE_C_COMPILER')} -Wall -Wextra -Werror ", 1), env=environment)
     call(build / "bin/trainc", "../own/model.onnx", "--plugin", "swish.json", "-o", "model.tpk", "--target", "cpu")
     again = subprocess.run(["trainc-run", "model.tpk", "--data", "../own/data.npz"], env=environment, capture_output=True, text=True)
-    assert again.returncode == 1 and "function 'swish' of the plug-in 'swish'" in again.stderr, again
+    assert again.returncode == 1 and "function 'example_swish' of the plug-in 'swish'" in again.stderr, again
 
 
 if __name__ == "__main__":
