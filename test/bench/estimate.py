@@ -31,8 +31,7 @@ def main():
     profile = scratch / "profile.json"
     command = ["trainc-run", package, "--data", scratch / "data.npz", "--batch-size", "2", "--steps", "2"]
     subprocess.run([*command, "--variant", "base", "--profile", profile], check=True, capture_output=True)
-    dump = subprocess.run(["trainc-translate", "--dump-package", package], check=True, capture_output=True, text=True).stdout
-    found = estimate.Program(dump, "step", {"count_labels": 32, "count_attention_mask": 32}).rows
+    found = estimate.rows_of(package, "step", {"count_labels": 32, "count_attention_mask": 32})
     ran = {row["command"]: row for row in limits.read_profile(profile)}
     assert list(ran) == [row["command"] for row in found] and len(ran) > 20, (len(ran), len(found))
     for row in found:

@@ -12,6 +12,8 @@ from .program import FORMS
 BATCH, OTHER = 8, 128
 #: Where the runtime lets buffers of the arena begin (format/memory), by target.
 ALIGNMENT = {"cpu": 64, "cuda": 256}
+#: Of commands that are no kernels of the package.
+CLASSES = {"gemm": "matmul", "attention": "attention", "convolution": "convolution", "copy": "copy", "collective": "exchange"}
 #: The program's names of what an update is of.
 UPDATE = re.compile(r"/update$")
 
@@ -48,12 +50,18 @@ def command_name(program, command, values):
     return command.kind
 
 
-def command_class(program, command, part):
-    """As trainc-run --profile has them; `part`: forward, backward or update."""
-    form = FORMS[command.op.number(1, "B")] if command.kind == "launch" and command.op else ""
-    if part == "update" and command.kind == "launch":
+def command_class(function, index):
+    """As trainc-run --profile has them (runtime/src/format/commands)."""
+    command = function.commands[index]
+    if command.kind != "launch":
+        return CLASSES.get(command.kind, "other")
+    form = FORMS[command.op.number(1, "B")]
+    if form == "product":
+        return "matmul"
+    written = {function.buffers[buffer].space for buffer, _, access in command.operands if access >= 2}
+    if 0 <= function.backward_end <= index or (form == "pointwise" and "parameter" in written):
         return "optimizer"
-    return {"gemm": "matmul", "product": "matmul", "collective": "exchange"}.get(form or command.kind, form or command.kind)
+    return form or "other"
 
 
 def part_of(function, index):
@@ -85,7 +93,7 @@ def describe(function, program, values, times):
         moved, flop = costs.of(command, values)
         measured = times.get(index, {})
         commands.append({
-            "n": measured.get("name") or command_name(program, command, values), "k": measured.get("class") or command_class(program, command, part),
+            "n": measured.get("name") or command_name(program, command, values), "k": measured.get("class") or command_class(function, index),
             "p": part, "o": list(command.nodes), "b": measured.get("bytes", moved), "f": measured.get("flops", flop), "t": measured.get("ms"),
             "u": [[buffer, access] for buffer, _, access in command.operands if access],
         })  # fmt: skip
