@@ -213,7 +213,8 @@ def refused(folder, models):
     lines = [json.loads(line) for line in (folder / "base.json").read_text().splitlines()]
     (folder / "moved.json").write_text("".join(json.dumps({**line, "nodes": ["elsewhere"]}) + "\n" for line in lines))
     assert "is of other nodes of the model than in the package" in inspect(package, "--profile", folder / "moved.json", code=1)
-    assert "is a folder, not a model or a package" in inspect(folder, code=1)
+    assert "is a folder, and has no training_model.onnx" in inspect(folder, code=1)
+    assert "wrote" in inspect(models / "ort/mlp", "-o", folder / "ort.html", "--target", "cpu:x86-64-v3")
     (folder / "half.tpk").write_bytes(package.read_bytes()[:3000])
     assert "half.tpk: is no package, or a damaged one" in inspect(folder / "half.tpk", code=1)
     assert "none.json: no such file" in inspect(package, "--profile", folder / "none.json", code=1)

@@ -81,15 +81,15 @@ def compiled(model, options, folder):
 def main(arguments):
     said, options = parser().parse_known_args(arguments)
     model = pathlib.Path(said.model)
-    if model.is_dir():
-        raise Error(f"{model}: is a folder, not a model or a package")
-    if not model.is_file():
+    if model.is_dir() and not (model / "training_model.onnx").is_file():
+        raise Error(f"{model}: is a folder, and has no training_model.onnx, as training artifacts of ONNX Runtime do")
+    if not model.exists():
         raise Error(f"{model}: no such file")
-    output = said.output or model.with_suffix(".html")
-    if output.exists() and output.samefile(model):
+    output = said.output or (model.resolve() if model.is_dir() else model).with_suffix(".html")
+    if model.is_file() and output.exists() and output.samefile(model):
         raise OptionError(f"-o {output}: is the file that is read")
     with tempfile.TemporaryDirectory(prefix="trainc-") as folder:
-        if program.is_package(model):
+        if model.is_file() and program.is_package(model):
             if options:
                 raise OptionError(f"{options[0]}: a package is compiled already; trainc inspect MODEL.onnx takes options of the compiler")
             (manifest, read, ir), nodes, remarks = program.read(model), None, None
