@@ -38,11 +38,31 @@ node Dropout(g{0}, ratio, train) -> d{0}
 node MatMul(d{0}, v{0}) -> m{0}
 node Add({2}, m{0}) -> x{3}"""
 
+#: Tokens of sequences of any length.
+TOKENS = """opset 20
+input input_ids i64[batch,seq]
+input labels i64[batch,seq]
+output loss f32[]
+init table f32[64,8] = 0.1
+init head f32[8,64] = 0.2
+init rows i64[2] = -1 64
+init all i64[1] = -1
+node Gather(table, input_ids) -> h
+node MatMul(h, head) -> scores
+node Reshape(scores, rows) -> logits
+node Reshape(labels, all) -> wanted
+node SoftmaxCrossEntropyLoss(logits, wanted) -> loss ignore_index=-100
+meta trainable = table\\nhead
+"""
+
 #: {page: (its models and data, what is made first, what is left out)}.
 PAGES = {
     "README.md": ({"model.onnx": "mlp", "train.npz": "mlp"}, "", r"^\./scripts"),
-    "docs/training.md": ({"bert.onnx": "mlp", **dict.fromkeys(("train.npz", "valid.npz", "test.npz"), "mlp")}, "", "pip install|cuda|where an NVIDIA GPU is"),
-    "docs/data.md": ({"bert.onnx": "mlp", "train.npz": "mlp", "valid.npz": "mlp"}, "trainc bert.onnx", r"gpt2?\.tpk"),
+    "docs/training.md": ({"bert.onnx": "mlp", **dict.fromkeys(("train.npz", "valid.npz", "test.npz"), "mlp")}, "", "pip install|where an NVIDIA GPU is"),
+    "docs/data.md": (
+        {"bert.onnx": "mlp", "train.npz": "mlp", "valid.npz": "mlp", "gpt.onnx": "tokens", "train.bin": "tokens", "val.bin": "tokens", "tokens": "tokens", "held": "tokens"},
+        "trainc bert.onnx && trainc gpt.onnx && cp gpt.tpk gpt2.tpk", None,
+    ),
     "docs/embedding.md": (
         {"model.onnx": "mlp", "train.npz": "mlp"},
         "trainc model.onnx --lora r=2 && trainc-run model.tpk --data train.npz --save checkpoints",
@@ -53,19 +73,63 @@ PAGES = {
     ),
     "docs/memory.md": ({"model.onnx": "text", "train.npz": "text"}, "", None),
     # Patterns are of a model; the rest of the page is of any.
-    "docs/recompute.md": ({"model.onnx": "text"}, "", "by pattern|cuda"),
+    "docs/recompute.md": ({"model.onnx": "text"}, "", "by pattern"),
     "docs/optimizers.md": ({"bert.onnx": "text"}, "", None),
     "docs/lora.md": ({"model.onnx": "mlp", "peft-model.onnx": "lora", "train.npz": "mlp"}, "trainc model.onnx --lora r=2", "FOLDER"),
     "docs/aarch64.md": ({"model.onnx": "mlp"}, "", "cmake|cpack|tar xf|examples/embed|qemu"),
+    "docs/training-graphs.md": ({"artifacts": "ort/mlp"}, "cp artifacts/* . && mv data.npz train.npz", None),
     "docs/design/package.md": ({"model.onnx": "mlp", "train.npz": "mlp"}, "", None),
 }  # fmt: skip
 
+#: {page: the test that runs its commands}.
+ELSEWHERE = {
+    "docs/finetuning.md": "test/python/finetune.test",
+    "docs/plugins.md": "test/python/plugins.test",
+    "docs/python.md": "test/python/wheels.py",
+    "docs/ranks.md": "test/tools/trainc-run/ranks.py",
+    "docs/sdk.md": "test/embed/packages.py",
+}
+#: {page with Python: the test that runs it}; those that import torch are torch_examples.py's, which runs where it is installed.
+PYTHON = {
+    "docs/exporting.md": "test/python/torch_examples.py",
+    "docs/plugins.md": "test/python/plugins.test",
+    "docs/python.md": "test/python/docs.test",
+}
+#: {page: why none does}; commands.py holds the options to those that there are.
+BY_HAND = {
+    "docs/add-an-onnx-op.md": "build the compiler with an op that is added while reading",
+    "docs/add-an-op.md": "the same",
+    "docs/benchmarks.md": "GPUs, and frameworks to compare with",
+    "docs/exporting.md": "PyTorch; test/python/torch_examples.py runs them where it is",
+    "docs/sanitizers.md": "builds of their own, for hours",
+    "docs/testing.md": "the tests themselves",
+}
 
-def write_text(make_onnx, folder):
-    """The model `text`, and 32 rows for it."""
+
+def check_all_named(source):
+    """No page has commands that nobody has looked at."""
+    pages = [page for page in [source / "README.md", *source.glob("docs/**/*.md")] if "tutorial" not in page.parts and "```sh\n" in page.read_text()]
+    found, named = {str(page.relative_to(source)) for page in pages}, {**PAGES, **ELSEWHERE, **BY_HAND}
+    if found != set(named):
+        sys.exit(f"pages with commands are {found ^ set(named)} more or less than those named here")
+    python = {str(page.relative_to(source)) for page in source.glob("docs/**/*.md") if "```python\n" in page.read_text()}
+    if python != set(PYTHON):
+        sys.exit(f"pages with Python are {python ^ set(PYTHON)} more or less than those named here")
+    for page, test in [*ELSEWHERE.items(), *PYTHON.items()]:
+        if pathlib.Path(page).name not in (source / test).read_text():
+            sys.exit(f"{test} does not name {page}")
+
+
+def write_inputs(source, folder):
+    """The models `text` and `tokens`, and 32 rows for each, of the latter also as a stream and as a folder."""
+    make_onnx = source / "test/Import/Inputs/make_onnx.py"
     layers = "\n".join(LAYER.format(i, 0.1 * (i + 1), f"x{i}" if i else "x", i + 1) for i in range(2))
-    (folder / "text.txt").write_text(TEXT.format(layers=layers))
-    subprocess.run([sys.executable, make_onnx, folder / "text.txt", folder / "text.onnx"], check=True)
+    for name, text in (("text", TEXT.format(layers=layers)), ("tokens", TOKENS)):
+        (folder / f"{name}.txt").write_text(text)
+        subprocess.run([sys.executable, make_onnx, folder / f"{name}.txt", folder / f"{name}.onnx"], check=True)
+    numpy.random.default_rng(1).integers(0, 64, 32 * 1024).astype(numpy.uint16).tofile(folder / "tokens.bin")
+    make_folder = source / "test/tools/trainc-run/Inputs/make_data_folder.py"
+    subprocess.run([sys.executable, make_folder, folder / "tokens", "--rows", "32", "--vocabulary", "64"], check=True)
     rows = numpy.random.default_rng(1).standard_normal((2, 32, 128, 4)).astype(numpy.float32)
     numpy.savez(folder / "text.npz", x=rows[0], labels=rows[1])
 
@@ -78,7 +142,8 @@ def commands(page):
 
 def main():
     source, folder = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
-    write_text(source / "test/Import/Inputs/make_onnx.py", folder)
+    check_all_named(source)
+    write_inputs(source, folder)
     environment = {**os.environ, "TRAINC_CACHE": str(folder / "cache")}
     count = 0
     for page, (files, first, left_out) in PAGES.items():
@@ -86,7 +151,8 @@ def main():
         here.mkdir()
         for name, stored in files.items():
             stored += pathlib.Path(name).suffix
-            shutil.copy(next(path for path in (folder / stored, source / "test/e2e/models" / stored) if path.exists()), here / name)
+            found = next(path for path in (folder / stored, source / "test/e2e/models" / stored) if path.exists())
+            (shutil.copytree if found.is_dir() else shutil.copy)(found, here / name)
         for line in [first, *commands((source / page).read_text())]:
             if not line or (left_out and re.search(left_out, line)):
                 continue

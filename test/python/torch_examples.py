@@ -68,6 +68,37 @@ class Examples(unittest.TestCase):
                 self.assertEqual(ran.returncode, 0, ran.stderr)
                 losses = list(map(float, ran.stdout.split()))
                 self.assertLess(losses[-1], 0.2 * losses[0])
+            code = re.search(r"^```python\n(import torch, trainc.*?)^```", (ROOT / "docs/plugins.md").read_text(), re.M | re.S)[1]
+            given = "import torch\nclass M(torch.nn.Module):\n  def forward(self, x): return swish(x, self.beta).mean()\n"
+            given += "model = M()\nmodel.beta = torch.nn.Parameter(torch.ones(3))\nbatch = {'x': torch.randn(4, 3)}\n"
+            subprocess.run([sys.executable, "-"], check=True, text=True, input=given + code + "\nfloat(step(batch))", cwd=folder)
+
+    def test_exporting(self):
+        """The page's snippets, of a model with the inputs that they name; its function is PyTorch's own label smoothing."""
+        import onnx
+        import torch
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.head = torch.nn.Embedding(11, 4), torch.nn.Linear(4, 3)
+
+            def forward(self, input_ids, labels):
+                logits = self.head(self.table(input_ids).mean(1))
+                return torch.nn.functional.cross_entropy(logits, labels), logits
+
+        batch = {"input_ids": torch.randint(0, 11, (4, 5)), "labels": torch.tensor([0, 2, 1, 2])}
+        model, args = Model(), tuple(batch.values())
+        page = (ROOT / "docs/exporting.md").read_text()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            names, logits = {"torch": torch, "onnx": onnx, "model": model, "batch": batch, "args": args}, torch.randn(4, 3)
+            for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+                exec(compile(code, "snippet", "exec"), names)
+                if "smoothed_cross_entropy" in code:
+                    exact = torch.nn.functional.cross_entropy(logits, batch["labels"], label_smoothing=0.1)
+                    torch.testing.assert_close(names["smoothed_cross_entropy"](logits, batch["labels"], 0.1), exact)
+                if "onnx.export" in code:
+                    subprocess.run([ROOT / "build/bin/trainc", "model.onnx", "-o", "model.tpk"], check=True)
 
     def test_trainer(self):
         with tempfile.TemporaryDirectory() as folder:

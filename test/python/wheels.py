@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Installs the wheels of FOLDER/dist in a fresh environment and uses them: `wheels.py FOLDER MODELS CC PYTHON`.
 
-NumPy is that of PYTHON's environment, so that nothing is downloaded.
+What scripts/wheels makes is installed by pip, as docs/python.md says. NumPy is that of PYTHON's environment, so that nothing is downloaded.
 """
 
 import os
