@@ -102,6 +102,21 @@ TRAINRT_PLUGIN_EXPORT int swish_grad(const trainrt_external_call *call) {
   return 0;
 }
 """
+#: What keeps a plug-in from being loaded: (code in front of the function, how it is linked, what is told).
+NOT_LOADED = [
+    (
+        "float elsewhere(float x);\n__attribute__((constructor)) static void use(void) { elsewhere(1); }",
+        ("-Wl,--no-as-needed", "-L.", "-lelsewhere"),
+        "cannot be loaded: it needs libelsewhere.so, which is not on this machine: install that, name its folder in LD_LIBRARY_PATH, or link it statically",
+    ),
+    (
+        "float elsewhere(float x);\n__attribute__((constructor)) static void use(void) { elsewhere(1); }",
+        (),
+        "cannot be loaded: it needs 'elsewhere', which none of the libraries has that it was linked with: link the one that does (cc -l...)",
+    ),
+    ("__attribute__((constructor)) static void use(void) { *(volatile int *)0 = 1; }", (), "while it was loaded has crashed"),
+    ("#include <stdlib.h>\n__attribute__((constructor)) static void use(void) { exit(0); }", (), "while it was loaded has ended the process"),
+]
 
 
 class Plugins(Run):
@@ -111,10 +126,10 @@ class Plugins(Run):
         self.folder = self.base / "plugin"
         self.folder.mkdir()
 
-    def build(self, code, name):
+    def build(self, code, name, *options):
         (self.folder / f"{name}.c").write_text(code)
         command = [self.cc, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-I", self.source / "runtime/include"]
-        subprocess.run([*command, self.folder / f"{name}.c", "-o", self.folder / f"{name}.so", "-lm"], check=True)
+        subprocess.run([*command, self.folder / f"{name}.c", "-o", self.folder / f"{name}.so", *options, "-lm"], cwd=self.folder, check=True)
 
     def compile(self, text, plugin=None, *options):
         source, model, package = (self.base / f"m.{kind}" for kind in ("txt", "onnx", "tpk"))
@@ -146,6 +161,10 @@ def main():
         wanted = run.gradients(run.compile(HEAD + FUNCTION + SWISH + MEAN), **data)
         package = run.compile(HEAD + FUNCTION + SWISH + MEAN, "swish.json")
         expect_equal("the example", run.gradients(package, **data), wanted)
+        info = [subprocess.run([run.tools[1], package, "--info", *form], check=True, capture_output=True, text=True).stdout for form in ((), ("--log-format", "json"))]
+        here = "aarch64" if os.uname().machine == "aarch64" else "x86-64"
+        assert f"\nplug-in      swish: code for {here}\n" in info[0], info[0]
+        assert json.loads(info[1])["plugins"] == {"swish": [here]}, info[1]
         losses = run.losses(package, data, "--batch-size", "4", "--threads", "1")
         assert losses == run.losses(package, data, "--batch-size", "4", "--threads", "2") and losses[-1] < losses[-3], losses
         # Ranks, each of which holds a part of the optimizer's state, have the bits of micro-batches.
@@ -174,6 +193,20 @@ def main():
         done = run.train(run.compile(HEAD + SWISH + MEAN, "swish.json"), data)
         said = "error: function 'swish_grad' of the plug-in 'swish' (node '/act/gradient/swish_grad') has crashed"
         assert done.returncode == -signal.SIGSEGV and said in done.stderr, done
+
+        check_not_loaded(run, data)
+
+
+def check_not_loaded(run, data):
+    """What is told names the package, the plug-in, its node, and the way out."""
+    run.build("float elsewhere(float x) { return x; }", "libelsewhere")
+    for code, options, said in NOT_LOADED:
+        run.build(code + FAULTS, "swish", *options)
+        package = run.compile(HEAD + SWISH + MEAN, "swish.json")
+        done, plugin = run.train(package, data), "the plug-in 'swish' (node '/act/swish') "
+        assert done.returncode and plugin + said in done.stderr, done
+        if "cannot be loaded" in said:
+            assert f"error: package '{package}': {plugin}" in done.stderr, done
 
 
 if __name__ == "__main__":

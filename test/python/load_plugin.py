@@ -10,6 +10,7 @@ import unittest
 
 import numpy as np
 import trainc
+import trainrt
 from trainc import compiler, plugins
 
 FOLDER, SOURCE, CC, MAKE_ONNX = map(pathlib.Path, sys.argv[1:5])
@@ -52,6 +53,11 @@ class Plugins(unittest.TestCase):
         self.assertNotEqual(compiler.version(), loaded)
         self.assertNotEqual(compiler.version([FOLDER / "swish.json"]), given)
         self.assertAlmostEqual(float(trainc.compile(FOLDER / "m.onnx")(batch)), 2 * first, places=6)
+
+        # A machine that lacks what the code needs.
+        build("float elsewhere(float x);\n" + (example / "swish.c").read_text().replace("y[i] = x[i]", "y[i] = elsewhere(x[i])"))
+        with self.assertRaisesRegex(trainrt.errors.BadPackage, r"package '.*': the plug-in 'swish' \(node .*\) cannot be loaded: it needs 'elsewhere', which"):
+            trainc.compile(FOLDER / "m.onnx")(batch)
 
     def test_in_cpp(self):
         library = FOLDER / "libmine.so"

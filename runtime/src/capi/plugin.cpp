@@ -2,6 +2,6 @@
 // What a program asks of plug-ins.
 
 #include "trainrt/plugin.h"
-#include "device/cpu/running_external.h"
+#include "plan/running_external.h"
 
 const char *trainrt_running_plugin(void) { return trainrt::runningExternal(); }

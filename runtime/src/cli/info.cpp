@@ -63,6 +63,21 @@ std::string weights(const trainrt_tensor_info &tensor) {
   return tensor.weights_file ? tensor.weights_file : "";
 }
 
+/// Plug-ins whose code the package has, each with what that is for: "x86-64", "sm_90", "PTX".
+std::map<std::string, std::vector<std::string>> plugins(const Package &package) {
+  std::map<std::string, std::vector<std::string>> result;
+  const std::string folder = "plugins/";
+  const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
+  for (const auto &[entry, checksum] : manifest["checksums"].items())
+    if (entry.starts_with(folder)) {
+      // NAME.PROCESSOR.so, NAME.sm_90.cubin or NAME.ptx, and no dot in the name.
+      const size_t dot = std::min(entry.find('.'), entry.size()), last = entry.rfind('.');
+      result[entry.substr(folder.size(), dot - folder.size())].push_back(
+          dot < last && last < entry.size() ? entry.substr(dot + 1, last - dot - 1) : "PTX");
+    }
+  return result;
+}
+
 /// NaN is what the package cannot be told.
 std::string hyper(double value) { return std::isnan(value) ? "null" : shortest(value); }
 
@@ -95,6 +110,14 @@ public:
                  ",\"max\":" + (symbol.max == unbounded ? "null" : std::to_string(symbol.max)) +
                  ",\"divisor\":" + std::to_string(symbol.divisor) + "}";
     raw("symbols", "[" + symbols + "]");
+    std::string foreign;
+    for (const auto &[name, code] : plugins(package)) {
+      foreign += (foreign.empty() ? "" : ",") + jsonString(name) + ":[";
+      for (const std::string &one : code)
+        foreign += (&one == &code.front() ? "" : ",") + jsonString(one);
+      foreign += "]";
+    }
+    raw("plugins", "{" + foreign + "}");
     tensors("inputs", package.inputs);
     tensors("outputs", package.outputs);
     tensors("parameters", package.parameters);
@@ -245,6 +268,12 @@ std::string packageInfo(const Package &package, bool json) {
                                         : ", clip norm " + shortest(info.clip_norm)) +
             (info.accumulate > 1 ? ", " + std::to_string(info.accumulate) + " micro-batches a step"
                                  : ""));
+  for (const auto &[name, code] : plugins(package)) {
+    std::string all;
+    for (const std::string &one : code)
+      all += (all.empty() ? "" : ", ") + one;
+    text += line("plug-in", name + ": code for " + all);
+  }
   for (const trainrt_symbol &symbol : package.symbols)
     text += line("size", std::string(symbol.name) + ": " + range(package, symbol));
   text += tensorLines("inputs", package.inputs, use);

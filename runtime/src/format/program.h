@@ -250,6 +250,9 @@ std::string bufferName(const Program &program, const Buffer &buffer);
 
 /// " (nodes 'a', 'b')"; "" without any.
 std::string nodesText(const Program &program, const Command &command);
+/// A plug-in by one of its functions, with the nodes that call that first: "the plug-in 'swish'
+/// (node '/act')".
+std::string pluginText(const Program &program, size_t external);
 
 } // namespace trainrt
 

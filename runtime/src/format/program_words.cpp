@@ -82,4 +82,14 @@ std::string nodesText(const Program &program, const Command &command) {
   return text.empty() ? text : text + ")";
 }
 
+std::string pluginText(const Program &program, size_t external) {
+  const std::string text = "the plug-in '" + program.externals[external].plugin + "'";
+  for (const Function &function : program.functions)
+    for (const Command &command : function.commands)
+      if (const auto *call = std::get_if<External>(&command.op);
+          call && call->function == external && !command.nodes.empty())
+        return text + nodesText(program, command);
+  return text;
+}
+
 } // namespace trainrt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "plan/external_call.h"
+#include "plan/running_external.h"
 
 #include <cstring>
 #include <exception>
@@ -39,6 +40,7 @@ Status ExternalArguments::call(ExternalCall function,
   rest.message = message;
   rest.message_size = sizeof message;
   int result = 0;
+  const RunningExternal running(what);
   try {
     result = function(&rest);
   } catch (const std::exception &thrown) {

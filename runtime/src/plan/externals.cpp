@@ -2,6 +2,7 @@
 // A plug-in is for a kind of processor, not for one of its levels.
 
 #include "plan/externals.h"
+#include "plan/running_external.h"
 #include "trainrt/plugin.h"
 
 namespace trainrt {
@@ -12,8 +13,9 @@ const char *const externalProcessor = "aarch64";
 const char *const externalProcessor = "x86-64";
 #endif
 
-Status findExternal(const ZipReader &archive, const std::string &plugin, const ZipEntry *&entry) {
-  const std::string prefix = "plugins/" + plugin + ".";
+Status findExternal(const ZipReader &archive, const Program &program, size_t external,
+                    const ZipEntry *&entry) {
+  const std::string prefix = "plugins/" + program.externals[external].plugin + ".";
   entry = archive.find(prefix + externalProcessor + ".so");
   if (entry)
     return {};
@@ -23,9 +25,9 @@ Status findExternal(const ZipReader &archive, const std::string &plugin, const Z
       others += (others.empty() ? "" : ", ") +
                 other.name.substr(prefix.size(), other.name.size() - prefix.size() - 3);
   if (others.empty())
-    return fail(Code::BadPackage, "entry '", prefix, externalProcessor,
-                ".so', the code of the plug-in '", plugin, "', is missing");
-  return fail(Code::BadPackage, "the plug-in '", plugin, "' is for ", others, "; this CPU is ",
+    return fail(Code::BadPackage, "entry '", prefix, externalProcessor, ".so', the code of ",
+                pluginText(program, external), ", is missing: compile the model again");
+  return fail(Code::BadPackage, pluginText(program, external), " is for ", others, "; this CPU is ",
               externalProcessor, ": compile with a plug-in that has a library for it");
 }
 
@@ -49,10 +51,13 @@ Status ExternalFunctions::load(const ZipReader &archive, const Program &program,
     const ExternalFunction &function = program.externals[i];
     auto [at, isNew] = loaded->objects.try_emplace(function.plugin);
     SharedObject &object = at->second;
-    const std::string where = "the plug-in '" + function.plugin + "' ";
+    const std::string where = pluginText(program, i) + " ";
     if (isNew) {
       const ZipEntry *entry = nullptr;
-      TRAINRT_TRY(findExternal(archive, function.plugin, entry));
+      TRAINRT_TRY(findExternal(archive, program, i, entry));
+      // Its constructors run, and may end the process as its functions may.
+      const std::string what = where + "while it was loaded";
+      const RunningExternal running(what.c_str());
       TRAINRT_TRY(object.load(archive.data(*entry), entry->size).within(where));
       auto *abi = static_cast<const uint32_t *>(object.symbol("trainrt_plugin_abi"));
       if (!abi || *abi != TRAINRT_PLUGIN_ABI)

@@ -21,9 +21,10 @@ using ExternalCall = int (*)(const trainrt_external_call *call);
 /// The kind of processor that this machine has, as entries of plug-ins name it: "x86-64".
 extern const char *const externalProcessor;
 
-/// The entry of a plug-in's shared object for this machine. BadPackage where there is none, with
-/// those that there are.
-Status findExternal(const ZipReader &archive, const std::string &plugin, const ZipEntry *&entry);
+/// The entry of the shared object that has an external function, for this machine. BadPackage where
+/// there is none, with those that there are.
+Status findExternal(const ZipReader &archive, const Program &program, size_t external,
+                    const ZipEntry *&entry);
 
 class ExternalFunctions {
 public:

@@ -160,7 +160,7 @@ Status Package::checkExternals() const {
   const ZipEntry *entry = nullptr;
   for (size_t i = 0; i < launched.size(); ++i)
     if (!launched[i])
-      TRAINRT_TRY(findExternal(archive, code.externals[i].plugin, entry));
+      TRAINRT_TRY(findExternal(archive, code, i, entry));
   return {};
 }
 

@@ -45,6 +45,29 @@ Architecture targetOf(std::string_view ptx) {
                                       : parseArchitecture(ptx.substr(at + directive.size()));
 }
 
+/// Of the entries that begin with a prefix: ", but for sm_80, sm_89 (PTX)"; "" where there are
+/// none.
+std::string listArchitectures(const Package &package, const std::string &prefix) {
+  std::string text;
+  for (const ZipEntry &entry : package.zip().entries()) {
+    if (!entry.name.starts_with(prefix))
+      continue;
+    std::string name = entry.name.substr(prefix.size());
+    if (name.ends_with(".cubin"))
+      name.resize(name.size() - std::string_view(".cubin").size());
+    else if (name == "ptx")
+      name = "sm_" +
+             std::to_string(
+                 targetOf({reinterpret_cast<const char *>(package.zip().data(entry)), entry.size})
+                     .number) +
+             " (PTX)";
+    else
+      continue;
+    text += (text.empty() ? ", but for " : ", ") + name;
+  }
+  return text;
+}
+
 } // namespace
 
 /// The best that runs here of the entries that begin with a prefix, all cubins of it; else PTX.
@@ -150,15 +173,16 @@ Status Kernels::loadExternals(const Package &package) {
       TRAINRT_TRY(loadModules(package, "plugins/" + plugin + ".sm_", "plugins/" + plugin + ".ptx",
                               architecture));
     if (!architecture)
-      return fail(Code::BadPackage, "package '", package.path(), "': the plug-in '", plugin,
-                  "' has no code that ", context.name(), " of architecture sm_",
-                  context.capability(),
-                  " runs; compile with a plug-in that has PTX or a cubin "
-                  "for it");
+      return fail(Code::BadPackage, "package '", package.path(),
+                  "': ", pluginText(package.program(), i), " has no code that ", context.name(),
+                  " of architecture sm_", context.capability(), " runs",
+                  listArchitectures(package, "plugins/" + plugin + "."),
+                  "; compile with a plug-in that has PTX or a cubin for it");
     TRAINRT_TRY(find(all[i].name, firstModule, externals[i]));
     if (!externals[i].handle)
-      return fail(Code::BadPackage, "package '", package.path(), "': the plug-in '", plugin,
-                  "' has no kernel '", all[i].name, "' (of C++ it is extern \"C\")");
+      return fail(Code::BadPackage, "package '", package.path(),
+                  "': ", pluginText(package.program(), i), " has no kernel '", all[i].name,
+                  "' (of C++ it is extern \"C\")");
   }
   return {};
 }

@@ -3,9 +3,9 @@
 // plug-in, on the host and, as a kernel, on a GPU that is none.
 
 #include "cuda_fixture.h"
-#include "device/cpu/running_external.h"
 #include "plan/command_info.h"
 #include "plan/externals.h"
+#include "plan/running_external.h"
 #include "program_generated.h"
 
 namespace {
@@ -145,11 +145,14 @@ TEST_F(ExternalCommand, TellsErrorsOfTheFunction) {
 }
 
 TEST_F(ExternalCommand, RefusesWhatCannotBeLoaded) {
-  expectFault({.name = "none"}, "the plug-in 'tests' has no function 'none'");
-  expectFault({.entry = ""}, "entry 'plugins/tests." + std::string(externalProcessor) +
-                                 ".so', the code of the plug-in 'tests', is missing");
+  expectFault({.name = "none"},
+              "the plug-in 'tests' (node '/model/Gather') has no function 'none'");
+  expectFault({.entry = ""},
+              "entry 'plugins/tests." + std::string(externalProcessor) +
+                  ".so', the code of the plug-in 'tests' (node '/model/Gather'), is missing");
   expectFault({.entry = "plugins/tests.mips.so"},
-              "the plug-in 'tests' is for mips; this CPU is " + std::string(externalProcessor) +
+              "the plug-in 'tests' (node '/model/Gather') is for mips; this CPU is " +
+                  std::string(externalProcessor) +
                   ": compile with a plug-in that has a library for it");
   // Kernels are a shared object, but not a plug-in.
   TinyOptions options = calling({});
@@ -158,10 +161,38 @@ TEST_F(ExternalCommand, RefusesWhatCannotBeLoaded) {
   std::unique_ptr<Session> session;
   ASSERT_TRUE(Package::open(folder / "cpu.tpk", cpu).ok());
   const Status status = Session::create(cpu, {}, session);
-  EXPECT_NE(status.message().find("the plug-in 'tests' is of version 0 of trainrt/plugin.h; this "
-                                  "runtime calls version 1"),
-            std::string::npos)
+  EXPECT_NE(
+      status.message().find(
+          "the plug-in 'tests' (node '/model/Gather') is of version 0 of trainrt/plugin.h; this "
+          "runtime calls version 1"),
+      std::string::npos)
       << status.message();
+}
+
+TEST(SharedObject, ExplainsWhatTheLoaderSays) {
+  const std::string own = "/proc/self/fd/7";
+  const std::pair<std::string, std::string> cases[] = {
+      {own + ": undefined symbol: cblas_sgemm",
+       "it needs 'cblas_sgemm', which none of the libraries has that it was linked with: link the "
+       "one that does (cc -l...), and compile the model again"},
+      {"libblas.so.3: cannot open shared object file: No such file or directory",
+       "it needs libblas.so.3, which is not on this machine: install that, name its folder in "
+       "LD_LIBRARY_PATH, or link it statically and compile the model again"},
+      {own + ": cannot open shared object file: No such file or directory",
+       "/proc, by which the loader reads it, is not mounted here: mount it (mount -t proc proc "
+       "/proc)"},
+      {"/lib/libm.so.6: version `GLIBC_2.99' not found (required by " + own + ")",
+       "/lib/libm.so.6: version `GLIBC_2.99' not found (required by it): it was built on a newer "
+       "system: build it on one as old as this, and compile the model again"},
+      {own + ": cannot enable executable stack as shared object requires: Invalid argument",
+       "cannot enable executable stack as shared object requires: Invalid argument: link it "
+       "with -z noexecstack, and compile the model again"},
+      {own + ": failed to map segment from shared object",
+       "failed to map segment from shared object: the system refuses code that is loaded from "
+       "memory: allow it to this process (SELinux: execmem)"},
+      {own + ": file too short", "file too short"}};
+  for (const auto &[told, wanted] : cases)
+    EXPECT_EQ(explainLoader(told, own), wanted);
 }
 
 TEST_F(ExternalCommand, RefusesDamagedOnes) {
@@ -212,10 +243,13 @@ TEST_F(ExternalCommand, RefusesKernelsThatTheGpuDoesNotRun) {
     EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
   };
   Call call{.name = "gradient_kernel", .entry = "plugins/tests.sm_80.cubin", .launched = true};
-  expect(call, "the plug-in 'tests' has no code that GPU 0 (Fake GPU) of architecture sm_90 runs");
+  expect(call, "the plug-in 'tests' (node '/model/Gather') has no code that GPU 0 (Fake GPU) of "
+               "architecture sm_90 runs, but for sm_80; compile with a plug-in that has PTX or a "
+               "cubin for it");
   call.entry = "plugins/tests.sm_90.cubin";
   call.name = "none";
-  expect(call, "the plug-in 'tests' has no kernel 'none' (of C++ it is extern \"C\")");
+  expect(call, "the plug-in 'tests' (node '/model/Gather') has no kernel 'none' (of C++ it is "
+               "extern \"C\")");
   call.name = "gradient_kernel";
   call.threads = 4096;
   expect(call, "is to run with 4096 threads a block, but can have 1024");

@@ -2,8 +2,8 @@
 // A function of a plug-in, which may use the runtime's threads.
 
 #include "device/cpu/commands/host_command.h"
-#include "device/cpu/running_external.h"
 #include "plan/external_call.h"
+#include "plan/running_external.h"
 
 namespace trainrt {
 
@@ -32,7 +32,6 @@ template <> void runOnHost(const ExternalView &step, HostContext &context) {
   call.threads = context.pool.size();
   call.parallel_for = parallelFor;
   call.runtime = &state;
-  const RunningExternal running(state.what);
   Status status = ExternalArguments(step).call(
       context.run.externals->function(step.op.function),
       [&](const Place &place) { return static_cast<void *>(context.address(place)); }, call,

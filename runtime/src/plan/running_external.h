@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which plug-in's function a thread is in: what a program tells that dies of it.
-#ifndef TRAINRT_DEVICE_CPU_RUNNING_EXTERNAL_H
-#define TRAINRT_DEVICE_CPU_RUNNING_EXTERNAL_H
+#ifndef TRAINRT_PLAN_RUNNING_EXTERNAL_H
+#define TRAINRT_PLAN_RUNNING_EXTERNAL_H
 
 namespace trainrt {
 
@@ -22,4 +22,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_DEVICE_CPU_RUNNING_EXTERNAL_H
+#endif // TRAINRT_PLAN_RUNNING_EXTERNAL_H

@@ -2,7 +2,7 @@
 // One word a thread, loaded with the library, so that a signal handler allocates nothing; and a
 // stack for the handler, as a recursion without end leaves none.
 
-#include "device/cpu/running_external.h"
+#include "plan/running_external.h"
 
 #include <csignal>
 #include <memory>
