@@ -42,7 +42,7 @@ CASES = [
     (("my::Op(", "Det("), ('"my::Op"', '"ai.onnx::Det"'), None),
     (("k=2", "k=2 z=1"), (), "node 'op' (my::Op) has an attribute 'z', which the plug-in does not declare (p.json:"),
     (("(h, v)", "(h)"), (), "node 'op/Op' (trainc.plugin::my::Op, opset 1): its input 1 is missing|its input 'v' is missing"),
-    (("(h, v)", "(ids, v)"), (), FIRST + "its input 'x' is tensor<?xi64, #train.dims<batch>>, and the plug-in takes 'x: f32[..., n]' (p.json:"),
+    (("(h, v)", "(ids, v)"), (), FIRST + "its input 'x' is i64[batch], and the plug-in takes 'x: f32[..., n]' (p.json:"),
     (("(h, v)", "(bytes, v)"), (), FIRST + "its input 'x' is unsigned, which plug-ins are not given; cast it before"),
     (("(h, v)", "(x, v)"), (), FIRST + "its input 'v' has the shape [4], and 'v: f32[n]' of the plug-in is [6] here (p.json:"),
     ((" k=2", ""), (), FIRST + "its attribute 'k' is missing"),

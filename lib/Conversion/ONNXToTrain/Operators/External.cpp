@@ -76,8 +76,14 @@ private:
       return success();
     std::string text;
     llvm::raw_string_ostream stream(text);
-    stream << "its input '" << input.name << "' is " << c.tensor(i).getType()
-           << ", and the plug-in takes '" << input.text << "' (" << op.where << ")";
+    // As descriptions have it.
+    stream << "its input '" << input.name << "' is ";
+    if (c.element(i).isInteger(1))
+      stream << "bool";
+    else
+      stream << c.element(i);
+    stream << train::dimsToString(c.dims(i)) << ", and the plug-in takes '" << input.text << "' ("
+           << op.where << ")";
     return c.fail(text);
   }
 
