@@ -331,8 +331,7 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   // Times of steps never overlap, so their sum is at most the time of the run.
   stepMilliseconds.push_back(ms);
   peakBytes = result.peak_bytes;
-  // The rate is NaN where the model's own algorithm decides on it; then the session says what it
-  // was.
+  // The rate is NaN where the model's own algorithm decides on it; the session says what it was.
   reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
                  double(step.data->rows) / ms * 1000, result.peak_bytes, result.grad_norm,
                  step.data->tokens,
@@ -605,14 +604,13 @@ void Trainer::write(const std::string &folder, uint32_t keep, BatchOrder::Positi
 Failure Trainer::explained(const Failure &failure) const {
   if (failure.code != exitRanks || options.save.empty())
     return failure;
-  const std::string last = "the last checkpoint is " + options.save + "/step-" +
-                           std::to_string(savedAt) + "; --resume " + options.save +
-                           " continues from there";
   // Word that the first one is whole may be lost with the rank that sends it.
-  const std::string none = "this run knows of no checkpoint yet; if " + options.save +
-                           " holds one of it, --resume " + options.save + " continues from there";
-  const std::string text = savedAt < 0 ? none : last;
-  return {failure.code, failure.what() + ("\n" + text), failure.isShared};
+  const std::string known =
+      savedAt < 0
+          ? "this run knows of no checkpoint yet; if " + options.save + " holds one of it, "
+          : "the last checkpoint is " + options.save + "/step-" + std::to_string(savedAt) + "; ";
+  const std::string text = "\n" + known + "--resume " + options.save + " continues from there";
+  return {failure.code, failure.what() + text, failure.isShared};
 }
 
 trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {
@@ -678,8 +676,7 @@ std::string Trainer::run() {
     give(std::move(next), start, loader);
     const char *signal = interruption();
     const bool ends = isRanked() ? othersEnd : signal || !reporter.lost().empty();
-    // By what was given: of the last step the outcome may still be unknown, and the session's count
-    // with it.
+    // By what was given: the last step's outcome, and with it the session's count, may be unknown.
     const bool saves = options.saveEvery && stepsGiven % *options.saveEvery == 0;
     const bool evaluates =
         evalData && ((options.evalEvery && stepsGiven % *options.evalEvery == 0) || epochEnds);
