@@ -24,6 +24,7 @@ void registerSelection(HandlerTable &table);
 void registerSequence(HandlerTable &table);
 void registerLinear(HandlerTable &table);
 void registerNorm(HandlerTable &table);
+void registerGroupNorm(HandlerTable &table);
 void registerAttention(HandlerTable &table);
 void registerReduce(HandlerTable &table);
 void registerLoss(HandlerTable &table);

@@ -27,6 +27,7 @@ void registerAll(HandlerTable &table) {
   registerSequence(table);
   registerLinear(table);
   registerNorm(table);
+  registerGroupNorm(table);
   registerAttention(table);
   registerReduce(table);
   registerLoss(table);

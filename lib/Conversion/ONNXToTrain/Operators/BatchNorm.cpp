@@ -2,19 +2,13 @@
 // Batch normalisation. While training it divides by the statistics of the batch and moves the
 // running ones towards them, which are state of the step; in evaluation it divides by these.
 
+#include "Moments.h"
 #include "lib/Conversion/ONNXToTrain/Handlers.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
-
-/// f32 for the 16-bit types.
-/// Sums over a batch lose too much in 16 bits.
-static Type computeType(Type element) {
-  return element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(element.getContext()))
-                                              : element;
-}
 
 /// Whether the graph means the statistics of the batch.
 static bool isTrainingForm(NodeContext &c) {
@@ -52,24 +46,6 @@ static bool areComputed(NodeContext &c) {
   });
 }
 
-/// Mean and variance of each channel (axis 1), of the population.
-///
-/// Of the differences from the first sample's mean, so that both are sums of one pass over the
-/// input, and what their gradients sum up is one pass too (Chan, Golub, LeVeque: "Algorithms for
-/// computing the sample variance", 1983, shifted data). What cancels is bounded: of B samples none
-/// has a mean that is further from that of all than sqrt(B - 1) deviations, so the variance loses
-/// a factor of B of its precision at most.
-static std::pair<Value, Value> momentsOf(TrainBuilder &tb, Value x, ArrayRef<int64_t> reduced) {
-  Dims dims = train::getDims(x);
-  Value sample = tb.sliceAxis(x, 0, tb.dimAttr(0), tb.dimAttr(1));
-  // The moments do not depend on it.
-  Value shift = tb.detach(tb.mean(sample, reduced));
-  Value differences = tb.sub(x, tb.broadcast(shift, dims, {1}));
-  Value mean = tb.mean(differences, reduced);
-  Value square = tb.mean(tb.mul(differences, differences), reduced);
-  return {tb.add(shift, mean), tb.relu(tb.sub(square, tb.mul(mean, mean)))};
-}
-
 static LogicalResult batchNorm(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
@@ -93,22 +69,22 @@ static LogicalResult batchNorm(NodeContext &c) {
                   "running statistics, --batchnorm frozen keeps these fixed");
 
   TrainBuilder &tb = c.tb;
-  Dims dims = c.dims(0);
-  Type element = computeType(c.element(0));
+  Type element = sumType(c.element(0));
   Value x = tb.cast(c.tensor(0), element);
   Value running[2] = {c.tensor(3), c.tensor(4)};
-  Value mean = tb.cast(running[0], element), variance = tb.cast(running[1], element);
+  // What they are without statistics of the batch: the mean is where differences are counted from.
+  Moments moments = {tb.cast(running[0], element), tb.full({channels}, element, 0),
+                     tb.cast(running[1], element)};
   SmallVector<int64_t> reduced = {0};
   for (int64_t axis = 2; axis < c.rank(0); ++axis)
     reduced.push_back(axis);
-  // Axis 1 is the channels.
-  auto perChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
   if (training) {
     // Of the population, as the result is divided by; the running variance takes the same, as ONNX
-    // has it.
-    auto [batchMean, batchVariance] = momentsOf(tb, x, reduced);
+    // has it. The first sample says where the numbers are.
+    Value sample = tb.sliceAxis(x, 0, tb.dimAttr(0), tb.dimAttr(1));
+    Moments ofBatch = momentsOf(tb, x, sample, reduced);
     double momentum = c.attr("momentum", 0.9);
-    Value batch[2] = {batchMean, batchVariance};
+    Value batch[2] = {ofBatch.mean(tb), ofBatch.variance};
     // Read before it is moved: each node sees what those before it left.
     for (int i : {0, 1}) {
       if (computed)
@@ -130,14 +106,11 @@ static LogicalResult batchNorm(NodeContext &c) {
         return ours;
       return train::InTrainingOp::create(tb.b(), tb.loc(), ours.getType(), ours, theirs);
     };
-    mean = either(batchMean, mean);
-    variance = either(batchVariance, variance);
+    moments = {either(ofBatch.shift, moments.shift), either(ofBatch.offset, moments.offset),
+               either(ofBatch.variance, moments.variance)};
   }
-  // Inside of the root, so that it is never 0.
-  Value deviation = tb.add(variance, tb.scalarLike(variance, c.attr("epsilon", 1e-5)));
-  Value y = tb.mul(tb.sub(x, perChannel(mean)), perChannel(tb.rsqrt(deviation)));
-  y = tb.add(tb.mul(y, perChannel(tb.cast(c.tensor(1), element))),
-             perChannel(tb.cast(c.tensor(2), element)));
+  Value y = normalise(tb, x, moments, reduced, c.attr("epsilon", 1e-5),
+                      tb.cast(c.tensor(1), element), tb.cast(c.tensor(2), element));
   return c.set(tb.cast(y, c.element(0)));
 }
 

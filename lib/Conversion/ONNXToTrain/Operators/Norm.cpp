@@ -111,93 +111,6 @@ static LogicalResult rmsNorm(NodeContext &c) {
   return c.set(tb.mul(y, c.broadcastTo(c.tensor(1), dims)));
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over `axes`; all of `x`'s shape.
-static Value standardise(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes, double epsilon) {
-  Dims dims = train::getDims(x);
-  Value centred = tb.sub(x, tb.broadcastAlong(tb.mean(x, axes), dims, axes));
-  Value variance = tb.mean(tb.mul(centred, centred), axes);
-  Value rstd = tb.rsqrt(tb.add(variance, tb.scalarLike(variance, epsilon)));
-  // Multiplied by 1 / deviation: one division a row.
-  return tb.mul(centred, tb.broadcastAlong(rstd, dims, axes));
-}
-
-/// Input `input` of one number a channel, repeated to `dims`, whose axes `axes` are its own. Null
-/// with a reason.
-static Value perChannel(NodeContext &c, int64_t input, ArrayRef<DimAttr> dims,
-                        ArrayRef<int64_t> axes) {
-  Dims own;
-  for (int64_t axis : axes)
-    own.push_back(dims[axis]);
-  if (c.element(input) == c.element(0) && c.rank(input) == 1 &&
-      c.dims(input)[0] == train::product(c.context(), own))
-    // In groups, channels are two axes.
-    return c.tb.broadcast(c.tb.reshape(c.tensor(input), own), dims, axes);
-  (void)c.fail("its scale and bias need one number a channel, of its input's type");
-  return {};
-}
-
-/// Channels are normalised in groups; before opset 21 scale and bias have one number a group.
-static LogicalResult groupNorm(NodeContext &c) {
-  int64_t groups = c.attr("num_groups", int64_t(0));
-  if (!c.needFloat(0) || c.rank(0) < 2)
-    return c.fail("it needs floats with channels on axis 1");
-  Dims dims = c.dims(0), split = dims;
-  DimAttr channels = groups > 0 ? train::divideExactly(dims[1], c.dim(groups)) : DimAttr();
-  if (!channels)
-    return c.fail("its channels cannot be cut into num_groups groups");
-  // [batch, groups, channels of one, ...]
-  split[1] = channels;
-  split.insert(split.begin() + 1, c.dim(groups));
-  TrainBuilder &tb = c.tb;
-  SmallVector<int64_t> axes;
-  // Channels of a group and all positions.
-  for (size_t i = 2; i < split.size(); ++i)
-    axes.push_back(i);
-  Value y = standardise(tb, tb.reshape(c.tensor(0), split), axes, c.attr("epsilon", 1e-5));
-  // The group's axis, and since opset 21 the channels in it.
-  SmallVector<int64_t> own = {1};
-  if (c.version() >= 21)
-    own.push_back(2);
-  Value scale = perChannel(c, 1, split, own), bias = scale ? perChannel(c, 2, split, own) : Value();
-  if (!bias)
-    return failure();
-  return c.set(tb.reshape(tb.add(tb.mul(y, scale), bias), dims));
-}
-
-/// [batch, groups, the rest] of [batch, channels, ...]: exporters write group normalisation so. As
-/// [batch, groups, channels of one, ...] the axes stay apart, and can lie in any order. Else `x`.
-static Value withGroupsApart(TrainBuilder &tb, Value x) {
-  auto merged = x.getDefiningOp<train::ReshapeOp>();
-  Dims dims = train::getDims(x);
-  if (!merged || dims.size() != 3)
-    return x;
-  Dims split = train::getDims(merged.getOperand());
-  if (split.size() < 3 || split[0] != dims[0])
-    return x;
-  DimAttr channels = train::divideExactly(split[1], dims[1]);
-  if (!channels)
-    return x;
-  split[1] = channels;
-  split.insert(split.begin() + 1, dims[1]);
-  return tb.reshape(merged.getOperand(), split);
-}
-
-static LogicalResult instanceNorm(NodeContext &c) {
-  if (!c.needFloat(0) || c.rank(0) < 3)
-    return c.fail("it needs floats with channels on axis 1 and something to normalise");
-  TrainBuilder &tb = c.tb;
-  Value x = withGroupsApart(tb, c.tensor(0));
-  Dims dims = train::getDims(x);
-  // Positions of one channel of one sample.
-  SmallVector<int64_t> axes;
-  for (size_t i = 2; i < dims.size(); ++i)
-    axes.push_back(i);
-  Value y = standardise(tb, x, axes, c.attr("epsilon", 1e-5));
-  Value scale = perChannel(c, 1, dims, {1});
-  Value bias = scale ? perChannel(c, 2, dims, {1}) : Value();
-  return bias ? c.set(tb.reshape(tb.add(tb.mul(y, scale), bias), c.dims(0))) : failure();
-}
-
 static LogicalResult meanVarianceNorm(NodeContext &c) {
   // Of images, as the operator was made for.
   auto given = c.ints("axes").value_or(SmallVector<int64_t>{0, 2, 3});
@@ -267,8 +180,6 @@ void registerNorm(HandlerTable &table) {
   table.add("LayerNormalization", layerNorm, 2, 17);
   table.add("RMSNormalization", rmsNorm, 2, 23);
   table.add("SimplifiedLayerNormalization", rmsNorm, 2, 1);
-  table.add("GroupNormalization", groupNorm, 3, 18);
-  table.add("InstanceNormalization", instanceNorm, 3, 6);
   table.add("MeanVarianceNormalization", meanVarianceNorm, 1, 9);
   table.add("LpNormalization", lpNorm, 1, 1);
   table.add("LRN", localResponseNorm, 1, 1);
