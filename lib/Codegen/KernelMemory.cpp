@@ -51,27 +51,33 @@ Value KernelEmitter::elementPointer(Value pointer, Type memory, Value offset) {
 //===----------------------------------------------------------------------===//
 
 /// Row-major, with what is known put to use: a flat space, the space's own offset, and quotients
-/// that were made by `delinearize`.
+/// that were made by `delinearize`: axes that came of one number are one axis again.
 ElementIndex KernelEmitter::linearize(ArrayRef<ElementIndex> index, ArrayRef<DimAttr> sizes) {
   if (structure.flat && index.size() == 1)
     return index[0];
   if (spaceOffset && sizes == ArrayRef<DimAttr>(structure.space) && same(index, spaceIndex))
     return *spaceOffset;
+  assert(index.size() == sizes.size() && "a coordinate for each axis");
   std::optional<ElementIndex> offset;
-  for (auto [coordinate, size] : llvm::zip_equal(index, sizes)) {
-    if (size.isConstant(1))
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis].isConstant(1))
       continue; // The only coordinate is 0.
+    ElementIndex coordinate = index[axis];
+    DimAttr size = sizes[axis];
+    for (size_t next = axis + 1; next < sizes.size() && coordinate.isUniform(); ++next) {
+      if (sizes[next].isConstant(1))
+        continue;
+      auto division = divisions.find(coordinate.base);
+      if (!index[next].isUniform() || division == divisions.end() ||
+          division->second.remainder != index[next].base || division->second.divisor != sizes[next])
+        break;
+      coordinate = ElementIndex{division->second.dividend, 0, {}};
+      size = size * sizes[next];
+      axis = next;
+    }
     if (!offset) {
       offset = coordinate;
       continue;
-    }
-    if (offset->isUniform() && coordinate.isUniform()) {
-      auto division = divisions.find(offset->base);
-      if (division != divisions.end() && division->second.remainder == coordinate.base &&
-          division->second.divisor == size) {
-        offset = ElementIndex{division->second.dividend, 0, {}};
-        continue;
-      }
     }
     if (auto constant = size.getConstant())
       offset = mul(*offset, *constant);
