@@ -148,6 +148,33 @@ TEST(ReductionKernel, ColumnsOfManyRows) {
       },
       {{{"c", 1}}, {{"c", 18}}}, 1e-6);
 }
+/// Passes over so few rows that they are written out on a GPU, in whole blocks of columns and not;
+/// 16-bit rows that were joined, and sums beside long formulas of the columns.
+TEST(ReductionKernel, ColumnsOfAFewRows) {
+  auto moments = [](TrainBuilder &tb, Value x) {
+    Value mean = tb.mean(x, {0});
+    Value centred = tb.sub(x, tb.broadcastAlong(mean, getDims(x), {0}));
+    Value variance = tb.mean(tb.mul(centred, centred), {0});
+    return Values{mean, tb.rsqrt(tb.add(variance, tb.scalarLike(variance, 1e-5)))};
+  };
+  for (const char *shape : {"1, 3, 24", "3, 64, 32", "9, 7, 24", "16, 5, 8", "17, 2, 8"}) {
+    SCOPED_TRACE(shape);
+    checkFusion(
+        {{shape, "f32", 0, 2}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) { return moments(tb, x[0]); }, {{}}, 1e-5);
+  }
+  for (int64_t rows : {9, 300}) {
+    SCOPED_TRACE(rows);
+    checkFusion(
+        {{std::to_string(rows * 7) + ", 24", "bf16", 0, 2}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          Value wide = tb.cast(x[0], tb.b().getF32Type());
+          return moments(tb, tb.reshape(wide, {tb.dimAttr(rows), tb.dimAttr(7), tb.dimAttr(24)}));
+        },
+        {{}}, 1e-5);
+  }
+}
+
 TEST(ReductionKernel, NormOverTwoAxes) {
   checkFusion(
       {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},

@@ -19,6 +19,9 @@ namespace {
 
 /// Rows that a thread does alone, and those where there are many columns.
 constexpr int64_t kFewRows = 64, kManyColumns = 32768, kSomeRows = 1024;
+/// Rows that are written out, taps of a pool maybe, as long as the code is not longer than this:
+/// what a pass has read is in registers for the next one, and coordinates are known.
+constexpr int64_t kWrittenOutRows = 16, kWrittenOutCost = 4096;
 /// Rows of a part, at least, and how many times those of a tile: where there are few columns, the
 /// GPU is full only with short parts, each of which is a chain of loads.
 constexpr int64_t kPartRows = 16, kPartRounds = 2;
@@ -35,7 +38,8 @@ struct ColumnShape {
   unsigned lanes;
   /// Rows; vectors of the vector axis; positions of the other kept axes.
   DimAttr rows, vectors, outer;
-  bool serial;
+  /// Serial: few rows. Written out: very few, and nothing of their shape is stored.
+  bool serial, writtenOut;
   Tile sweep, total;
   /// Blocks that share the rows, and how many rows each has.
   DimAttr parts, partRows;
@@ -61,10 +65,14 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   auto known = rows.getConstant(), threads = (outer * vectors).getConstant();
   serial =
       known && (*known <= kFewRows || (*known <= kSomeRows && threads && *threads >= kManyColumns));
+  writtenOut = serial && *known > 0 && *known <= kWrittenOutRows &&
+               *known * lanes * int64_t(std::max(1u, s.cost)) <= kWrittenOutCost &&
+               llvm::all_of(s.passes, [](const Pass &pass) { return pass.results.empty(); });
   sweep = Tile::forColumns(vectors, kSweepColumns);
   total = Tile::forColumns(vectors, kTotalColumns);
-  // As many parts as fill the GPU, none shorter than a few rounds.
-  DimAttr most = ceilDim(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
+  // As many parts as fill the GPU, none shorter than a few rounds. Not one block more: it would
+  // come when all others are done.
+  DimAttr most = floorDiv(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
   parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, kPartRounds * sweep.rows)), most));
   partRows = ceilDim(rows, parts);
 }
@@ -74,6 +82,8 @@ void planColumn(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   ColumnShape shape(fusion, s);
   plan.lanes = shape.lanes;
   plan.unroll = chooseUnroll(fusion, s, shape.lanes);
+  if (shape.writtenOut)
+    plan.unroll = *shape.rows.getConstant();
   if (shape.serial) {
     plan.stages = {{"", ceilDim(shape.outer * shape.vectors, kTileThreads), kTileThreads}};
     return;
@@ -135,12 +145,14 @@ void ColumnMap::runSerial() {
   Value one = e->constantIndex(1), rows = e->dim(shape.rows), vectors = e->dim(shape.vectors);
   Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kTileThreads)), e->thread());
   DimAttr count = shape.outer * shape.vectors;
-  // Threads beyond the end do the last columns as well, without rows and without storing.
+  // Threads beyond the end do the last columns as well, without storing, and without rows where
+  // there is a loop over them.
   if (auto known = count.getConstant(); !known || *known % kTileThreads != 0) {
     Value end = e->mulIndex(e->productOf(outerSizes), vectors);
     active = e->lessIndex(number, end);
     number = e->minIndex(number, e->subIndex(end, one));
-    rows = e->selectIndex(active, rows, e->constantIndex(0));
+    if (!shape.writtenOut)
+      rows = e->selectIndex(active, rows, e->constantIndex(0));
     e->setActive(active);
   }
   setColumns(e->divIndex(number, vectors), e->remIndex(number, vectors));

@@ -18,6 +18,19 @@ static constexpr int64_t kManyBlocks = 264;
 // Plans
 //===----------------------------------------------------------------------===//
 
+/// Whether vectors along the vector axis are read or written all over: what has the space's shape.
+/// In sums of columns also what has them as neighbours in memory, while the rows are joined, cut or
+/// seen through windows, and results without the rows; what has one axis in front or none is
+/// little.
+static bool isAllOver(Type type, const Structure &s) {
+  SmallVector<DimAttr> dims = getDims(type);
+  if (dims == s.space)
+    return true;
+  if (s.kind != Template::Column || dims.size() < 2 || dims.back() != s.space[s.vectorAxis])
+    return false;
+  return dims.size() > 2 || product(type.getContext(), dims) == product(type.getContext(), s.space);
+}
+
 /// Whole vectors of 16 bytes for the narrowest type of the space, halved until they divide a known
 /// axis.
 unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef<Type> others) {
@@ -28,11 +41,8 @@ unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef
     if (bytes > 1)
       narrowest = std::min(narrowest, bytes);
   };
-  for (Type type : fusion.getInputs().getTypes())
-    if (getDims(type) == s.space)
-      look(type);
-  for (Type type : fusion.getResultTypes())
-    if (getDims(type) == s.space)
+  for (Type type : llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes()))
+    if (isAllOver(type, s))
       look(type);
   for (Type type : others)
     look(type);
@@ -45,7 +55,7 @@ unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef
 
 unsigned countSpaceInputs(FusionOp fusion, const Structure &s) {
   return llvm::count_if(fusion.getInputs().getTypes(),
-                        [&](Type type) { return getDims(type) == s.space; });
+                        [&](Type type) { return isAllOver(type, s); });
 }
 
 /// The last one may reach beyond the end of a symbolic axis.

@@ -21,12 +21,30 @@ void planStages(const ReductionStages &layout, DimAttr sweepBlocks, DimAttr tota
   plan.temporaryBytes = layout.temporary.bytes;
 }
 
+/// Cost of what is computed at each position. What is made of finished sums, an optimizer's step
+/// maybe, is computed once for all of them.
+static unsigned costOfPositions(FusionOp fusion, const Structure &s) {
+  SmallVector<DimAttr> kept;
+  for (int64_t axis : s.kept)
+    kept.push_back(s.space[axis]);
+  unsigned cost = 0;
+  for (Operation &op : fusion.getBody().front().without_terminator()) {
+    if (!isa<ReductionOpInterface>(op) && llvm::all_of(op.getResults(), [&](Value value) {
+          return getRank(value) == 0 || getDims(value) == kept;
+        }))
+      continue;
+    auto known = dyn_cast<CostOpInterface>(op);
+    cost += known ? known.getElementCost() : 1;
+  }
+  return std::max(1u, cost);
+}
+
 unsigned chooseUnroll(FusionOp fusion, const Structure &s, unsigned lanes) {
-  unsigned inputs = std::max(1u, countSpaceInputs(fusion, s));
+  unsigned inputs = std::max(1u, countSpaceInputs(fusion, s)), cost = costOfPositions(fusion, s);
   unsigned unroll = 8;
   // Registers for what is in flight, and code that does not grow without bound.
-  while (unroll > 1 && (unroll * inputs > 8 || unroll * inputs * lanes > 32 ||
-                        unroll * lanes * std::max(1u, s.cost) > 512))
+  while (unroll > 1 &&
+         (unroll * inputs > 8 || unroll * inputs * lanes > 32 || unroll * lanes * cost > 512))
     unroll /= 2;
   return unroll;
 }
@@ -133,9 +151,12 @@ Values StagedReduction::sweep(const Pass &pass, Value lower, Value upper, int64_
         e->store(number, e->spaceIndex, value);
     }
     // The round's values in a tree, then one step of the sum.
-    for (; mapped.size() > 1; mapped.resize(mapped.size() / 2))
-      for (size_t i = 0, half = mapped.size() / 2; i < half; ++i)
-        mapped[i] = combineAll(pass, mapped[i], mapped[i + half]);
+    while (mapped.size() > 1) {
+      size_t half = (mapped.size() + 1) / 2;
+      for (size_t i = half; i < mapped.size(); ++i)
+        mapped[i - half] = combineAll(pass, mapped[i - half], mapped[i]);
+      mapped.resize(half);
+    }
     return combineAll(pass, sums, mapped.front());
   };
   return stridedLoop(*e, lower, upper, step, unroll, identities(pass), body);

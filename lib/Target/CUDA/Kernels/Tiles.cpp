@@ -2,6 +2,7 @@
 // Loops and combinations of threads that several mappings share.
 
 #include "Tiles.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -19,9 +20,16 @@ Tile Tile::forColumns(DimAttr columns, int64_t limit) {
   return tile;
 }
 
-/// Rounds of `unroll` positions, then single ones, in ascending order.
+/// Rounds of `unroll` positions, then single ones, in ascending order. One round is no loop.
 Values stridedLoop(GpuEmitter &e, Value lower, Value upper, int64_t step, unsigned unroll,
                    ValueRange init, llvm::function_ref<Values(ArrayRef<Value>, ValueRange)> body) {
+  auto from = getConstantIntValue(lower), to = getConstantIntValue(upper);
+  if (from && to && *to - *from == step * unroll) {
+    Values positions;
+    for (unsigned i = 0; i < unroll; ++i)
+      positions.push_back(e.constantIndex(*from + i * step));
+    return body(positions, init);
+  }
   Values carried(init);
   Value stride = e.constantIndex(step), begin = lower;
   if (unroll > 1) {
