@@ -14,7 +14,8 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
     own, so that gradients of one value are summed in f32. CSE then leaves one cast a value.
 
     A cast stands at the op that computes the value: it moves over ops that only move elements (reshape,
-    transpose, slice, split), so that the kernel which computes the value writes the low one.
+    transpose, slice, split), so that the kernel which computes the value writes the low one. Elements of an op's result
+    that are taken by indices are of its type, too: their gradients are rounded, added in f32, and the sums are rounded.
 
     Declines where an operand is made of integers only, as the positions of a rotary embedding are: bf16 holds
     integers up to 256, f16 up to 2048. (Masks, which have no gradient, may be.) Operands of f64 stay.

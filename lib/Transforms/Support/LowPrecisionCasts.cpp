@@ -25,6 +25,13 @@ static bool onlyMoves(Operation *op) {
   return total == getNumElements(op->getOperand(0).getType());
 }
 
+/// Whether `user` takes elements of `value` by their indices. Its gradient adds up rounded numbers,
+/// in f32, and rounds the sums: what stores them needs half the memory.
+static bool takesElements(Operation *user, Value value) {
+  return isa_and_nonnull<ElementAccessOpInterface>(user) && isa<IndexOperandOpInterface>(user) &&
+         user->getOperand(0) == value && llvm::count(user->getOperands(), value) == 1;
+}
+
 /// The op on an operand of the low type, behind both.
 /// Behind both, so that the clone is dominated by its operand.
 Operation *LowPrecisionCasts::cloneLow(Operation *op, Value operand) {
@@ -71,7 +78,7 @@ void LowPrecisionCasts::fromLow(Value value, Value lowered) {
       user->erase();
     }
   Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
-  if (onlyMoves(user)) {
+  if (onlyMoves(user) || takesElements(user, value)) {
     Operation *clone = cloneLow(user, lowered);
     for (auto [from, to] : llvm::zip_equal(user->getResults(), clone->getResults()))
       fromLow(from, to);

@@ -15,7 +15,8 @@ public:
   /// An f32 value in the low type, for one use by `user`. Every call makes a cast of its own, so
   /// that the gradients of several uses are summed in f32.
   mlir::Value toLow(mlir::Value value, mlir::Operation *user);
-  /// Replaces an f32 value by `lowered`, which is of the low type.
+  /// Replaces an f32 value by `lowered`, which is of the low type. Elements of it that are taken by
+  /// their indices stay in that type, too.
   void fromLow(mlir::Value value, mlir::Value lowered);
 
 private:

@@ -39,3 +39,16 @@ func.func @rounded_part(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x4
   %4 = train.exp %2#0 : tensor<4x4xf32>
   return %4, %3#1 : tensor<4x4xf32>, tensor<4x4xbf16>
 }
+
+// -----
+
+// Elements of a product that are taken by their indices are of its type, and so is their gradient.
+// CHECK-LABEL: func.func @elements
+// CHECK: %[[E:.*]] = train.gather_elements %{{.*}}, %{{.*}} axis = 1 : tensor<4x8xbf16>, tensor<4x2xi64> -> tensor<4x2xbf16>
+// CHECK: train.cast %[[E]] : tensor<4x2xbf16> -> tensor<4x2xf32>
+func.func @elements(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %i: tensor<4x2xi64>) -> tensor<4x2xf32> {
+  %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %1 = train.gather_elements %0, %i axis = 1 : tensor<4x8xf32>, tensor<4x2xi64> -> tensor<4x2xf32>
+  %2 = train.exp %1 : tensor<4x2xf32>
+  return %2 : tensor<4x2xf32>
+}

@@ -67,6 +67,22 @@ TEST(NarrowKernel, ScatterInto) {
   });
 }
 
+// Few updates, lines in shared memory, and lines that one thread adds up: sums are rounded once.
+TEST(NarrowKernel, ScatterElements) {
+  for (const char *type : {"bf16", "f16"})
+    for (int64_t axis : {0, 1})
+      for (const char *updates : {"a, 7", "a, 200", "40, c"})
+        checkFusion(
+            {{updates, "i64", 0, 8}, {updates, type}},
+            [&](TrainBuilder &tb, mlir::ValueRange x) {
+              auto dims = getDims(x[1]);
+              dims[axis] = tb.dimAttr(9);
+              return Values{ScatterElementsAddOp::create(
+                  tb.b(), tb.loc(), getTensorType(dims, getElementType(x[1])), x[0], x[1], axis)};
+            },
+            {{{"a", 3}, {"c", 8}}, {{"a", 40}, {"c", 33}}}, 2 * roundingOf(type));
+}
+
 TEST(NarrowKernel, Softmax) {
   forEachShape([](const char *type, const std::string &shape) {
     checkFusion(

@@ -163,13 +163,18 @@ static void forEachOfShare(GpuEmitter &e, Value vectors, unsigned unroll,
               });
 }
 
-void clearResult(GpuEmitter &e, Value vectors, unsigned lanes) {
+void clearArray(GpuEmitter &e, Value array, Type element, Value vectors, unsigned lanes) {
   e.setLanes(lanes);
-  Type element = getElementTypeOrSelf(e.fusion.getResult(0).getType());
-  Value zero = e.zero(element), result = e.buffer(e.fusion.getInputs().size());
+  Value zero = e.zero(element);
   forEachOfShare(e, vectors, /*unroll=*/4, [&](Value position) {
-    e.storeTo(result, element, vectorAt(e, position, lanes), zero);
+    e.storeTo(array, element, vectorAt(e, position, lanes), zero);
   });
+}
+
+/// Zeros in the block's share of the result.
+static void clearResult(GpuEmitter &e, Value vectors, unsigned lanes) {
+  Type element = getElementTypeOrSelf(e.fusion.getResult(0).getType());
+  clearArray(e, e.buffer(e.fusion.getInputs().size()), element, vectors, lanes);
 }
 
 //===----------------------------------------------------------------------===//

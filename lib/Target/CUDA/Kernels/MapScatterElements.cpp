@@ -3,8 +3,9 @@
 //
 // Elements along the last axis are added in shared memory, where a warp keeps a line of the result:
 // 32 updates at a time, those that meet at one element in turn. Along another axis, or where a line
-// is long or its size not known, they are added one after another by the thread that has the line;
-// where there are few, by the thread that has the result.
+// is long or its size not known, they are added one after another by the thread that has the line,
+// sums of 16-bit floats in f32, in a temporary buffer; where there are few, by the thread that has
+// the result.
 
 #include "Scatter.h"
 
@@ -59,6 +60,11 @@ void planElementScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   plan.stages = {
       {"_clear", ceilDim(elements, kTileThreads * kCleared), kTileThreads},
       {"_add", ceilDim(product(fusion.getContext(), lines), kTileThreads), kTileThreads}};
+  Type element = getElementType(s.standalone->getResult(0)), sum = computeType(element);
+  if (sum != element) {
+    plan.temporaryBytes = elements * DimAttr::constant(fusion.getContext(), getElementBytes(sum));
+    plan.stages.push_back({"_round", ceilDim(elements, kTileThreads), kTileThreads});
+  }
 }
 
 namespace {
@@ -263,10 +269,13 @@ void ElementScatter::keepLines(int64_t warps) {
   e->finish();
 }
 
-/// A thread for a line: no two threads add to one element.
+/// A thread for a line: no two threads add to one element. Sums are rounded once, behind all
+/// additions.
 void ElementScatter::addInOrder() {
+  const bool isRounded = sum != element;
+  auto sums = [&] { return isRounded ? e->temporary() : e->buffer(e->fusion.getInputs().size()); };
   e = &kernel.nextStage();
-  clearResult(*e, e->productOf(s.space), 1);
+  clearArray(*e, sums(), sum, e->productOf(s.space), 1);
   e->finish();
 
   e = &kernel.nextStage();
@@ -278,10 +287,23 @@ void ElementScatter::addInOrder() {
   Value data = e->evaluate(scatter.getScatterIndices().get(), source);
   target[axis] = e->checkedIndex(op, data, s.space[axis]);
   Value update = e->convertFloat(e->evaluate(scatter.getScatterUpdates().get(), source), sum);
-  Value before = e->load(e->fusion.getInputs().size(), op->getResult(0).getType(), target);
-  Value after = add(e->convertFloat(before, sum), update);
-  e->store(0, target, e->convertFloat(after, element));
+  ElementIndex place = e->linearize(target, s.space);
+  Value after = add(e->loadFrom(sums(), sum, place), update);
+  if (isRounded)
+    e->storeTo(sums(), sum, place, after);
+  else
+    e->store(0, target, after);
   e->closeLoop(loop);
+  e->finish();
+  if (!isRounded)
+    return;
+
+  e = &kernel.nextStage();
+  Index index = position(s.space);
+  Value total = e->loadFrom(sums(), sum, e->linearize(index, s.space));
+  e->openIf(active);
+  e->store(0, index, e->convertFloat(total, element));
+  e->closeIf();
   e->finish();
 }
 

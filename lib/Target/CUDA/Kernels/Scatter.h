@@ -10,8 +10,9 @@ namespace trainc::codegen {
 /// Vectors of the result that a thread of these blocks clears.
 inline constexpr int64_t kCleared = 8;
 
-/// Zeros in the block's share of the result, in vectors of `lanes`.
-void clearResult(GpuEmitter &e, mlir::Value vectors, unsigned lanes);
+/// Zeros in the block's share of an array of as many `vectors` of `lanes`.
+void clearArray(GpuEmitter &e, mlir::Value array, mlir::Type element, mlir::Value vectors,
+                unsigned lanes);
 
 void planElementScatter(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapElementScatter(GpuKernel &kernel);
