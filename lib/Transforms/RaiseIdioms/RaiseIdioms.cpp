@@ -7,6 +7,7 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
 #include "lib/Transforms/RaiseIdioms/GroupedAxes.h"
+#include "lib/Transforms/RaiseIdioms/KnownIndices.h"
 #include "lib/Transforms/RaiseIdioms/PackedParts.h"
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
@@ -188,6 +189,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
     // GELUs do not concern gathers; these come before scatters, whose indices they share.
     raiseGathers<GatherOp>();
     raiseGathers<GatherNdOp>();
+    narrowGathers(getOperation());
     getOperation().walk([&](Operation *op) {
       Value pad;
       if (auto select = dyn_cast<SelectOp>(op))

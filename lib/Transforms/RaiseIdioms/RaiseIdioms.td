@@ -42,6 +42,11 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     values at other tuples (`x[arange(batch)[:, None], positions]`), or at indices of rank 2 or more, are gathered by one index along the
     merged axes, so that passes know them as a selection, too.
 
+    Gathers of elements at indices that are made of constants (DeBERTa's relative positions, of a known number of
+    tokens) read a slice of the axis, where that is at most seven eighths of it: what is outside is never read,
+    and `hoist-slices` sees to it that it is not computed. The indices are evaluated, up to 65536 of them, and become a
+    constant.
+
     Group normalisation: what exporters write behind it, once the groups are one axis of channels again (scale, bias,
     activation), is computed with the groups apart, so that it is part of the kernel that normalises, and of that of the gradient. That
     holds for any formula behind the merge of an axis to parts of which something was applied.
