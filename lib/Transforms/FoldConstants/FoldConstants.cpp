@@ -4,6 +4,7 @@
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
@@ -11,6 +12,7 @@
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/AffineIntegers.h"
 #include "trainc/Reference/Reference.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace trainc;
@@ -53,21 +55,53 @@ private:
     });
   }
 
-  /// Integers of any size that are the same everywhere, whatever they are made of.
+  /// Integers of any size that are the same everywhere, whatever they are made of, and formulas of
+  /// such numbers.
   /// A splat takes no room, whatever its size.
   void foldUniform(Operation *op, AffineIntegers &affine) {
     if (op->getNumResults() != 1 || op->getNumOperands() == 0 || op->use_empty() || !isPure(op))
       return;
     Value value = op->getResult(0);
-    std::optional<AffineInteger> known = affine.get(value);
-    if (!known || !known->isUniform() || !known->constant.getConstant())
+    std::optional<double> number = getNumber(op);
+    if (std::optional<AffineInteger> known = affine.get(value); known && known->isUniform())
+      if (std::optional<int64_t> constant = known->constant.getConstant())
+        number = double(*constant);
+    if (!number)
       return;
     OpBuilder builder(op);
     TrainBuilder tb(builder, op->getLoc());
-    Value full = tb.full(getDims(value), getElementType(value), *known->constant.getConstant());
-    remark::passed(op->getLoc(), options()) << remark::add(
-        "folded {0}: {1} everywhere", op->getName().getStringRef(), *known->constant.getConstant());
+    Value full = tb.full(getDims(value), getElementType(value), *number);
+    const bool isWhole = *number == std::trunc(*number) && std::fabs(*number) < 1e15;
+    remark::passed(op->getLoc(), options())
+        << remark::add("folded {0}: {1} everywhere", op->getName().getStringRef(),
+                       isWhole ? std::to_string(int64_t(*number)) : std::to_string(*number));
     value.replaceAllUsesWith(full);
+  }
+  /// The number that a formula of the same numbers everywhere gives, as a mask of ones does. Of
+  /// floats and booleans: integers are affine's, a double does not hold all of them.
+  static std::optional<double> getNumber(Operation *op) {
+    auto pointwise = dyn_cast<PointwiseOpInterface>(op);
+    auto isHeld = [](Type type) {
+      Type element = getElementTypeOrSelf(type);
+      return isa<FloatType>(element) || element.isInteger(1);
+    };
+    if (!pointwise || !llvm::all_of(op->getOperandTypes(), isHeld) ||
+        !llvm::all_of(op->getResultTypes(), isHeld))
+      return std::nullopt;
+    SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
+    for (int64_t axis = 0; axis < int64_t(index.size()); ++axis)
+      if (pointwise.dependsOnIndex(axis))
+        return std::nullopt;
+    SmallVector<double> numbers;
+    for (Value operand : op->getOperands()) {
+      std::optional<double> number = getSplatValue(operand);
+      if (!number)
+        return std::nullopt;
+      numbers.push_back(*number);
+    }
+    const double result = trainc::train::detail::wrapValue(pointwise.evaluateScalar(numbers, index),
+                                                           op->getResult(0).getType());
+    return std::isfinite(result) ? std::optional(result) : std::nullopt;
   }
 
   remark::RemarkOpts options() {

@@ -12,7 +12,8 @@ def FoldConstantsPass : Pass<"fold-constants", "::mlir::func::FuncOp"> {
     its element type. Results of more than `max-elements` elements stay as they are: they cost more as data
     of the package than as code. Ops without operands (`train.full`, `train.iota`) are left alone. Integers
     and booleans of any size, symbolic too, become a `train.full` where they are the same number everywhere, as
-    exporters write them with positions and segments that were never given (include/trainc/Analysis/AffineIntegers.h).
+    exporters write them with positions and segments that were never given (include/trainc/Analysis/AffineIntegers.h),
+    and so do formulas of numbers that are the same everywhere (a mask of ones).
 
     ```mlir
     func.func @f() -> tensor<2xf32> {

@@ -118,3 +118,23 @@ func.func @collective() -> tensor<2xf32> {
   %1 = train.all_reduce %0 : (tensor<2xf32>) -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// -----
+// Formulas of numbers that are the same everywhere, of any size: what masks nothing is gone.
+// CHECK-LABEL: func.func @ones
+// CHECK-DAG: %[[F:.*]] = train.full false : tensor<?x64x64xi1, #train.dims<n, 64, 64>>
+// CHECK-DAG: %[[N:.*]] = train.log
+// CHECK: return %[[F]], %[[N]]
+// REMARK: FoldConstants{{.*}}folded train.mul: 1 everywhere
+func.func @ones() -> (tensor<?x64x64xi1, #train.dims<n, 64, 64>>, tensor<?x64xf32, #train.dims<n, 64>>) {
+  %0 = train.full 1.0 : f32 : tensor<?x64xf32, #train.dims<n, 64>>
+  %1 = train.broadcast %0 axes = [0, 1] : tensor<?x64xf32, #train.dims<n, 64>> -> tensor<?x64x64xf32, #train.dims<n, 64, 64>>
+  %2 = train.broadcast %0 axes = [0, 2] : tensor<?x64xf32, #train.dims<n, 64>> -> tensor<?x64x64xf32, #train.dims<n, 64, 64>>
+  %3 = train.mul %1, %2 : tensor<?x64x64xf32, #train.dims<n, 64, 64>>
+  %4 = train.cast %3 : tensor<?x64x64xf32, #train.dims<n, 64, 64>> -> tensor<?x64x64xi1, #train.dims<n, 64, 64>>
+  %5 = train.not %4 : tensor<?x64x64xi1, #train.dims<n, 64, 64>>
+  // Not a finite number.
+  %zero = train.full 0.0 : f32 : tensor<?x64xf32, #train.dims<n, 64>>
+  %6 = train.log %zero : tensor<?x64xf32, #train.dims<n, 64>>
+  return %5, %6 : tensor<?x64x64xi1, #train.dims<n, 64, 64>>, tensor<?x64xf32, #train.dims<n, 64>>
+}
