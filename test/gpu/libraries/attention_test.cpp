@@ -4,8 +4,8 @@
 // plans.
 
 #include "device.h"
+#include "device/cuda/attention/windowed_attention.h"
 #include "device/cuda/dnn/dnn.h"
-#include "device/cuda/windowed_attention.h"
 #include "tests.h"
 
 #include <atomic>

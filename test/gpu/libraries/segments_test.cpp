@@ -4,8 +4,8 @@
 // the last segment, and plans that several numbers of rows share.
 
 #include "device.h"
+#include "device/cuda/attention/own_attention.h"
 #include "device/cuda/dnn/dnn.h"
-#include "device/cuda/own_attention.h"
 #include "tests.h"
 
 #include <algorithm>

@@ -4,10 +4,10 @@
 #ifndef TRAINRT_DEVICE_CUDA_COMMANDS_H
 #define TRAINRT_DEVICE_CUDA_COMMANDS_H
 
+#include "device/cuda/attention/own_attention.h"
 #include "device/cuda/commands/device_command.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/libraries.h"
-#include "device/cuda/own_attention.h"
 #include "device/thread_pool.h"
 #include "plan/execution_plan.h"
 

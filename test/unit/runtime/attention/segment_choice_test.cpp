@@ -2,7 +2,7 @@
 // Which attentions over segments the runtime's own kernels take, and which are cuDNN's.
 
 #include "cuda_fixture.h"
-#include "device/cuda/segment_attention.h"
+#include "device/cuda/attention/segment_attention.h"
 
 using namespace trainrt::cuda;
 

@@ -2,7 +2,7 @@
 // Which gradients of attention with a window the runtime's own kernels take, and which are cuDNN's.
 
 #include "cuda_fixture.h"
-#include "device/cuda/own_attention.h"
+#include "device/cuda/attention/own_attention.h"
 
 using namespace trainrt::cuda;
 

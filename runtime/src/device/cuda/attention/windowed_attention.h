@@ -2,8 +2,8 @@
 // The gradient of attention with a window through kernels of the runtime's own. cuDNN's writes the
 // gradients of all scores whatever the window; these take the time that the window needs, and read
 // what cuDNN's forward has saved.
-#ifndef TRAINRT_DEVICE_CUDA_WINDOWED_ATTENTION_H
-#define TRAINRT_DEVICE_CUDA_WINDOWED_ATTENTION_H
+#ifndef TRAINRT_DEVICE_CUDA_ATTENTION_WINDOWED_ATTENTION_H
+#define TRAINRT_DEVICE_CUDA_ATTENTION_WINDOWED_ATTENTION_H
 
 #include "device/cuda/kernels/attention_kernels.h"
 
@@ -29,4 +29,4 @@ private:
 
 } // namespace trainrt::cuda
 
-#endif // TRAINRT_DEVICE_CUDA_WINDOWED_ATTENTION_H
+#endif // TRAINRT_DEVICE_CUDA_ATTENTION_WINDOWED_ATTENTION_H

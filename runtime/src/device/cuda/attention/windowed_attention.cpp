@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The kernels of device/cuda/kernels/windowed_attention.h: when they are used, launching them.
 
-#include "device/cuda/windowed_attention.h"
+#include "device/cuda/attention/windowed_attention.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention by the runtime's own kernels, where they are quicker than cuDNN's.
-#ifndef TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
-#define TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
+#ifndef TRAINRT_DEVICE_CUDA_ATTENTION_OWN_ATTENTION_H
+#define TRAINRT_DEVICE_CUDA_ATTENTION_OWN_ATTENTION_H
 
-#include "device/cuda/segment_attention.h"
-#include "device/cuda/windowed_attention.h"
+#include "device/cuda/attention/segment_attention.h"
+#include "device/cuda/attention/windowed_attention.h"
 
 namespace trainrt::cuda {
 
@@ -32,4 +32,4 @@ private:
 
 } // namespace trainrt::cuda
 
-#endif // TRAINRT_DEVICE_CUDA_OWN_ATTENTION_H
+#endif // TRAINRT_DEVICE_CUDA_ATTENTION_OWN_ATTENTION_H

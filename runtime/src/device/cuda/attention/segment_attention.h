@@ -2,8 +2,8 @@
 // Attention over short segments through kernels of the runtime's own. cuDNN's computes a whole tile
 // of 128 rows for each segment; these take the time that the segments' lengths need, and clear the
 // rows behind the segments on the way.
-#ifndef TRAINRT_DEVICE_CUDA_SEGMENT_ATTENTION_H
-#define TRAINRT_DEVICE_CUDA_SEGMENT_ATTENTION_H
+#ifndef TRAINRT_DEVICE_CUDA_ATTENTION_SEGMENT_ATTENTION_H
+#define TRAINRT_DEVICE_CUDA_ATTENTION_SEGMENT_ATTENTION_H
 
 #include "device/cuda/kernels/attention_kernels.h"
 
@@ -29,4 +29,4 @@ private:
 
 } // namespace trainrt::cuda
 
-#endif // TRAINRT_DEVICE_CUDA_SEGMENT_ATTENTION_H
+#endif // TRAINRT_DEVICE_CUDA_ATTENTION_SEGMENT_ATTENTION_H
