@@ -193,7 +193,7 @@ private:
 
   /// A --dim that fits nothing is a mistake.
   std::string checkNames() {
-    llvm::StringSet<> names;
+    llvm::SetVector<StringRef> names;
     for (const Axis &axis : axes) {
       names.insert(axis.name);
       if (axis.said)
@@ -203,8 +203,8 @@ private:
       if (names.contains(bound.name))
         continue;
       std::string problem = "--dim: no input has a dimension '" + bound.name + "'; there are";
-      for (auto &[symbol, info] : bounds.symbols)
-        problem += " '" + symbol.str() + "'";
+      for (StringRef name : names)
+        problem += " '" + name.str() + "'";
       return problem;
     }
     return {};
