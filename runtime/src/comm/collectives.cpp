@@ -5,6 +5,7 @@
 #include "comm/collectives.h"
 #include "comm/rank_parts.h"
 #include "format/memory/exchange_work.h"
+#include "format/narrow_float.h"
 
 #include <algorithm>
 #include <cassert>
@@ -24,9 +25,9 @@ struct Block {
 /// parts, as all have whose rank differs by a multiple of that.
 class Parts {
 public:
-  Parts(std::span<const CutTensor> tensors, DType dtype, const Communicator &ranks, int shards)
+  Parts(std::span<const CutTensor> tensors, SumTypes types, const Communicator &ranks, int shards)
       : shards(size_t(shards)), replicas(size_t(ranks.world() / shards)), tensors(tensors),
-        parts(sizesOf(tensors)), bytes(int64_t(sizeOf(dtype))) {
+        parts(sizesOf(tensors)), bytes(types.bytes()) {
     for (const CutTensor &tensor : tensors)
       part += tensor.shard;
     slice = (part + int64_t(replicas) - 1) / int64_t(replicas);
@@ -38,7 +39,7 @@ public:
   void readSlice(size_t rank, const Block &block, unsigned char *to) const {
     const Block there = inPart(rank, block);
     read(rank % shards, there.begin, there.count, to);
-    std::fill_n(to + there.count * bytes, (block.count - there.count) * bytes, 0);
+    std::fill_n(to + there.count * bytes.sent, (block.count - there.count) * bytes.sent, 0);
   }
   /// This rank's shards get what one with the same part has added up.
   void writeSlice(size_t rank, const Block &block, const unsigned char *from) const {
@@ -46,33 +47,36 @@ public:
     writeOwn(there.begin, there.count, from);
   }
 
-  /// The elements [begin, begin + count) of a part of the tensors.
+  /// The elements [begin, begin + count) of a part of the tensors, and of what is made of it.
   void read(size_t shard, int64_t begin, int64_t count, unsigned char *to) const {
     parts.forEach(int(shard), begin, count, [&](const RankParts::Range &range) {
-      std::copy_n(inTensor(range), range.there * bytes, to);
-      std::fill_n(to + range.there * bytes, (range.count - range.there) * bytes, 0);
-      to += range.count * bytes;
+      const auto *from = static_cast<const unsigned char *>(tensors[range.tensor].whole.data);
+      std::copy_n(from + range.at * bytes.sent, range.there * bytes.sent, to);
+      std::fill_n(to + range.there * bytes.sent, (range.count - range.there) * bytes.sent, 0);
+      to += range.count * bytes.sent;
     });
   }
   void write(size_t shard, int64_t begin, int64_t count, const unsigned char *from) const {
     parts.forEach(int(shard), begin, count, [&](const RankParts::Range &range) {
-      std::copy_n(from, range.there * bytes, inTensor(range));
-      from += range.count * bytes;
+      const RankTensor &whole = tensors[range.tensor].whole;
+      auto *to = static_cast<unsigned char *>(whole.sums ? whole.sums : whole.data);
+      std::copy_n(from, range.there * bytes.made, to + range.at * bytes.made);
+      from += range.count * bytes.made;
     });
   }
   /// The same of the shards.
   void readOwn(int64_t begin, int64_t count, unsigned char *to) const {
     parts.forEach(0, begin, count, [&](const RankParts::Range &range) {
-      std::copy_n(inShard(range), range.count * bytes, to);
-      to += range.count * bytes;
+      std::copy_n(inShard(range), range.count * bytes.made, to);
+      to += range.count * bytes.made;
     });
   }
 
 private:
   void writeOwn(int64_t begin, int64_t count, const unsigned char *from) const {
     parts.forEach(0, begin, count, [&](const RankParts::Range &range) {
-      std::copy_n(from, range.count * bytes, inShard(range));
-      from += range.count * bytes;
+      std::copy_n(from, range.count * bytes.made, inShard(range));
+      from += range.count * bytes.made;
     });
   }
   /// Of a block of the rank's slice what the part has.
@@ -80,11 +84,8 @@ private:
     const int64_t begin = int64_t(rank / shards) * slice + block.begin;
     return {begin, std::clamp<int64_t>(part - begin, 0, block.count)};
   }
-  unsigned char *inTensor(const RankParts::Range &range) const {
-    return static_cast<unsigned char *>(tensors[range.tensor].whole.data) + range.at * bytes;
-  }
   unsigned char *inShard(const RankParts::Range &range) const {
-    return static_cast<unsigned char *>(tensors[range.tensor].own) + range.inShard * bytes;
+    return static_cast<unsigned char *>(tensors[range.tensor].own) + range.inShard * bytes.made;
   }
   static std::vector<CutSize> sizesOf(std::span<const CutTensor> tensors) {
     std::vector<CutSize> sizes;
@@ -95,7 +96,7 @@ private:
 
   std::span<const CutTensor> tensors;
   const RankParts parts;
-  const int64_t bytes;
+  const ElementBytes bytes;
   int64_t part = 0, slice = 0; ///< elements
 };
 
@@ -123,14 +124,15 @@ struct Members {
 
 /// Blocks of what a rank has, or adds up, and room for them: a piece for each rank, a piece from
 /// each, and one more; where sums go through several nodes two sums of a piece for each of these.
+/// What is added up may be narrower than its sums, for which the room is.
 class Blocks {
 public:
   /// `staging` only grows, so that it can be kept for the next call; no more is asked for.
-  Blocks(Communicator &ranks, const Parts &parts, DType dtype, const ExchangeWork &work,
+  Blocks(Communicator &ranks, const Parts &parts, SumTypes types, const ExchangeWork &work,
          std::vector<unsigned char> &staging, bool sums)
-      : ranks(ranks), nodes(ranks), parts(parts), bytes(int64_t(sizeOf(dtype))),
-        world(size_t(ranks.world())), pieces(size_t(work.ranks)), part(work.part),
-        block(sums ? work.blockOfNodes(int64_t(nodes.count)) : work.block) {
+      : ranks(ranks), nodes(ranks), parts(parts), bytes(types.bytes().made),
+        sentBytes(types.bytes().sent), world(size_t(ranks.world())), pieces(size_t(work.ranks)),
+        part(work.part), block(sums ? work.blockOfNodes(int64_t(nodes.count)) : work.block) {
     assert(world > 1 && "a rank alone has nothing to exchange, and no room for it");
     const auto chained = sums && nodes.count > 1 ? 2 * nodes.count : 0;
     const auto needed = (2 * pieces + 1 + chained) * size_t(block * bytes);
@@ -155,12 +157,19 @@ public:
     return {number * block, std::min(block, part - number * block)};
   }
 
-  /// The pieces of the next `exchange`, of so many elements each; without these there are none.
+  /// The pieces of the next `exchange`, of so many sums each; without these there are none.
   void send(size_t rank, const unsigned char *data, int64_t elements) {
     sent[rank] = {data, elements * bytes};
   }
   void receive(size_t rank, unsigned char *data, int64_t elements) {
     received[rank] = {data, elements * bytes};
+  }
+  /// The same of elements that are to be added up.
+  void sendElements(size_t rank, const unsigned char *data, int64_t elements) {
+    sent[rank] = {data, elements * sentBytes};
+  }
+  void receiveElements(size_t rank, unsigned char *data, int64_t elements) {
+    received[rank] = {data, elements * sentBytes};
   }
   Status exchange() {
     TRAINRT_TRY(ranks.exchange(sent, received));
@@ -172,7 +181,7 @@ public:
   Communicator &ranks;
   const Nodes nodes;
   const Parts &parts;
-  const int64_t bytes;
+  const int64_t bytes, sentBytes; ///< of a sum, and of what is added up
   const size_t world;
 
 private:
@@ -196,8 +205,9 @@ std::vector<int64_t> elementsOf(std::span<const CutTensor> tensors) {
 ///
 /// Of a node each rank adds up the pieces for itself and for those that have its place on other
 /// nodes; what a node has added up goes on to the next one. So the nodes are a pipeline: each works
-/// on the block behind that of the next one.
-template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &take) {
+/// on the block behind that of the next one. `From`: what is added up, exact in `T`.
+template <typename T, typename From, typename Take>
+Status reduce(Blocks &blocks, const Take &take) {
   const Nodes &nodes = blocks.nodes;
   const auto number = int64_t(nodes.count), own = int64_t(nodes.own);
   // Sums of the last node go to their ranks with its next block.
@@ -214,10 +224,11 @@ template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &t
     for (size_t local = 0; here.count && local < nodes.each; ++local) {
       unsigned char *const to = blocks.out(local * nodes.count);
       for (size_t node = 0; node < nodes.count; ++node)
-        blocks.parts.readSlice(nodes.rank(node, local), here, piece(to, node, here.count));
+        blocks.parts.readSlice(nodes.rank(node, local), here,
+                               to + int64_t(node) * here.count * blocks.sentBytes);
       const size_t neighbour = nodes.rank(nodes.own, local);
-      blocks.send(neighbour, to, number * here.count);
-      blocks.receive(neighbour, blocks.in(local * nodes.count), number * here.count);
+      blocks.sendElements(neighbour, to, number * here.count);
+      blocks.receiveElements(neighbour, blocks.in(local * nodes.count), number * here.count);
     }
     if (!nodes.isFirst())
       blocks.receive(nodes.rank(nodes.own - 1, nodes.local), coming, number * here.count);
@@ -236,9 +247,9 @@ template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &t
     if (nodes.isFirst())
       std::fill_n(sums, elements, T(0));
     for (size_t local = 0; local < nodes.each; ++local) {
-      const T *const values = reinterpret_cast<const T *>(blocks.in(local * nodes.count));
+      const auto *const values = reinterpret_cast<const From *>(blocks.in(local * nodes.count));
       for (int64_t i = 0; i < elements; ++i)
-        sums[i] += values[i];
+        sums[i] += T(values[i]);
     }
     if (made.count)
       TRAINRT_TRY(take(made));
@@ -246,9 +257,18 @@ template <typename T, typename Take> Status reduce(Blocks &blocks, const Take &t
   return {};
 }
 
-template <typename Take> Status reduce(DType dtype, Blocks &blocks, const Take &take) {
-  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
-  return dtype == DType::F64 ? reduce<double>(blocks, take) : reduce<float>(blocks, take);
+template <typename Take> Status reduce(SumTypes types, Blocks &blocks, const Take &take) {
+  switch (types.sent) {
+  case DType::F64:
+    return reduce<double, double>(blocks, take);
+  case DType::BF16:
+    return reduce<float, BFloat16>(blocks, take);
+  case DType::F16:
+    return reduce<float, Float16>(blocks, take);
+  default:
+    assert(types.sent == DType::F32 && "readProgram refuses other sums");
+    return reduce<float, float>(blocks, take);
+  }
 }
 
 /// How many of the members that are of one node are so on every node that has some; all where they
@@ -299,7 +319,7 @@ Status gatherBlock(Blocks &blocks, const Members &members, const Block &block, c
 
 /// All ranks end with the same bits, whichever rank made them. Behind an error some blocks of the
 /// tensors hold sums and others what they held.
-Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> tensors,
+Status allReduce(Communicator &ranks, SumTypes types, std::span<const RankTensor> tensors,
                  std::vector<unsigned char> &staging) {
   const int world = ranks.world();
   std::vector<CutTensor> cut;
@@ -308,10 +328,10 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
     cut.push_back({tensor, nullptr, (tensor.elements + world - 1) / world});
     elements.push_back(tensor.elements);
   }
-  const Parts parts(cut, dtype, ranks, world);
-  Blocks blocks(ranks, parts, dtype, ExchangeWork::ofSums(sizeOf(dtype), elements, world), staging,
+  const Parts parts(cut, types, ranks, world);
+  Blocks blocks(ranks, parts, types, ExchangeWork::ofSums(types.bytes(), elements, world), staging,
                 /*sums=*/true);
-  return reduce(dtype, blocks, [&](const Block &block) {
+  return reduce(types, blocks, [&](const Block &block) {
     return gatherBlock(blocks, {0, 1, size_t(world)}, block,
                        [&](size_t rank, const unsigned char *piece) {
                          parts.write(rank, block.begin, block.count, piece);
@@ -319,16 +339,16 @@ Status allReduce(Communicator &ranks, DType dtype, std::span<const RankTensor> t
   });
 }
 
-Status reduceScatter(Communicator &ranks, DType dtype, std::span<const CutTensor> tensors,
+Status reduceScatter(Communicator &ranks, SumTypes types, std::span<const CutTensor> tensors,
                      std::vector<unsigned char> &staging) {
   const int shards = ranks.ranksPerReplica();
-  const Parts parts(tensors, dtype, ranks, shards);
+  const Parts parts(tensors, types, ranks, shards);
   Blocks blocks(
-      ranks, parts, dtype,
-      ExchangeWork::ofSumsInShards(sizeOf(dtype), elementsOf(tensors), ranks.world(), shards),
+      ranks, parts, types,
+      ExchangeWork::ofSumsInShards(types.bytes(), elementsOf(tensors), ranks.world(), shards),
       staging, /*sums=*/true);
   const Members same{size_t(ranks.rank() % shards), size_t(shards), parts.replicas};
-  return reduce(dtype, blocks, [&](const Block &block) -> Status {
+  return reduce(types, blocks, [&](const Block &block) -> Status {
     auto take = [&](size_t rank, const unsigned char *piece) {
       parts.writeSlice(rank, block, piece);
     };

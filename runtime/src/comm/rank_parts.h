@@ -66,8 +66,8 @@ public:
     part = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
     slice = (part + world / shards - 1) / (world / shards);
   }
-  ExchangeWork work(int64_t width) const {
-    return ExchangeWork::ofSumsInShards(width, sizes, world, shards);
+  ExchangeWork work(ElementBytes bytes) const {
+    return ExchangeWork::ofSumsInShards(bytes, sizes, world, shards);
   }
   /// Elements of a slice; the last ones may reach over the end of their part.
   int64_t elements() const { return slice; }

@@ -687,9 +687,10 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
   if (!fb::VerifyProgramBuffer(verifier))
     return bad("its structure is damaged");
   const fb::Program *source = fb::GetProgram(data);
-  if (source->version_major() != programMajor)
+  if (source->version_major() != programMajor && source->version_major() != narrowSumsMajor)
     return bad("version_major is ", source->version_major(), "; this runtime reads ", programMajor,
-               source->version_major() > programMajor
+               " and ", narrowSumsMajor,
+               source->version_major() > narrowSumsMajor
                    ? ": use a newer runtime"
                    : ": compile the model again with this version of trainc");
   Program result;

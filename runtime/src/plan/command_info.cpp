@@ -36,14 +36,15 @@ std::string exchangeText(const Program &program, const Function &function, const
   const auto &collective = std::get<Collective>(command.op);
   // Of one that does not work in place the second half are the results.
   const size_t count = command.operands.size() / (collective.isInPlace() ? 1 : 2);
-  const size_t shards = collective.kind == Collective::Kind::ReduceScatter ? count : 0;
+  const bool makesSums = collective.kind != Collective::Kind::AllGather;
+  const size_t made = makesSums && !collective.isInPlace() ? count : 0;
   std::string text = "exchange of ";
   for (size_t i = 0; i < std::min(count, most); ++i)
     text += (i == 0           ? ""
              : i + 1 == count ? " and "
                               : ", ") +
             exchangedName(program, function, function.buffers[command.operands[i].buffer],
-                          command.operands[shards + i].buffer);
+                          command.operands[made + i].buffer);
   return text + (count > most ? " and " + std::to_string(count - most) + " others: " : ": ");
 }
 

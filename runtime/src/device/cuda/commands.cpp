@@ -40,6 +40,14 @@ Status Libraries::ownAttention(OwnAttention *&library) {
   return {};
 }
 
+Status Libraries::rankKernels(const Context &context, const RankKernels *&kernels) {
+  std::lock_guard lock(mutex);
+  if (!loadedRankKernels)
+    TRAINRT_TRY(RankKernels::load(context.driver(), loadedRankKernels));
+  kernels = loadedRankKernels.get();
+  return {};
+}
+
 /// A package that was tuned nowhere needs no library for it.
 Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
   bool isAdopted = true;
@@ -82,7 +90,7 @@ Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
 Status Commands::prepare(Kernels &kernels, Libraries &libraries, RankExchange *exchange,
                          ThreadPool &pool) {
   LibraryCalls calls;
-  DeviceContext with{context, program, kernels, calls, tables, exchange};
+  DeviceContext with{context, program, kernels, libraries, calls, tables, exchange};
   TRAINRT_TRY(prepareSteps(0, plan.steps.size(), {}, with));
   return prepareLibraries(calls, libraries, pool);
 }

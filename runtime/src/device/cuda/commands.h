@@ -8,6 +8,7 @@
 #include "device/cuda/commands/device_command.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/ranks/rank_kernels.h"
 #include "device/thread_pool.h"
 #include "plan/execution_plan.h"
 
@@ -27,6 +28,8 @@ public:
   Status dnn(Dnn *&library);
   bool hasDnn() const { return loadedDnn != nullptr; }
   Status ownAttention(OwnAttention *&library);
+  /// For a rank alone: those of several come with what they exchange by.
+  Status rankKernels(const Context &context, const RankKernels *&kernels);
   /// Uses what was chosen for matmuls and convolutions on a machine like this one. `machine` is its
   /// name: for those for which nothing was chosen on it, but on others; else for those for which
   /// something was; empty if nothing was chosen for any.
@@ -37,6 +40,7 @@ private:
   std::unique_ptr<Blas> loadedBlas;
   std::unique_ptr<Dnn> loadedDnn;
   std::unique_ptr<OwnAttention> loadedOwnAttention;
+  std::unique_ptr<RankKernels> loadedRankKernels;
 };
 
 class Commands {

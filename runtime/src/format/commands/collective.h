@@ -4,7 +4,7 @@
 #define TRAINRT_FORMAT_COMMANDS_COLLECTIVE_H
 
 #include "format/commands/operand.h"
-#include "format/memory/exchange_work.h"
+#include "format/sum_types.h"
 
 #include <array>
 
@@ -22,13 +22,17 @@ struct Collective {
   enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather };
 
   Kind kind = Kind::AllReduce;
-  DType dtype = DType::F32;
+  SumTypes types = DType::F32;
   bool verdict = false; ///< a rank that has met a bad index has 1 for it
 
   Status read(const fb::Collective &from, const CommandCheck &check);
   Status checkPlaces(const PlaceCheck &check) const;
   /// Whether it reads what it writes.
-  bool isInPlace() const { return kind == Kind::AllReduce; }
+  bool isInPlace() const { return kind == Kind::AllReduce && !types.widens(); }
+  /// Of an operand, one of `count`.
+  DType typeOf(size_t operand, size_t count) const {
+    return operand < count / 2 ? types.sent : types.made;
+  }
   std::string describe(const Program &program, const StepView &step) const {
     return (kind == Kind::ReduceScatter ? "a " : "an ") + name(program, step);
   }
@@ -43,7 +47,7 @@ struct CollectiveView : StepView {
 
   const Collective &op;
   size_t numTensors() const { return places.size(); }
-  /// Tensors that are cut, each with its shard.
+  /// Tensors that are read, each with its shard, or with its sums.
   size_t numPairs() const { return places.size() / 2; }
   /// Of a pair the tensor that is cut, and the shard.
   size_t whole(size_t pair) const { return pair + (gathers() ? numPairs() : 0); }
@@ -52,12 +56,12 @@ struct CollectiveView : StepView {
   /// Of `shards` ranks that share a replica, among all of a run; 0: all.
   ExchangeWork work(int64_t world, int64_t shards = 0) const {
     shards = shards ? shards : world;
-    const auto width = int64_t(sizeOf(op.dtype));
+    const ElementBytes bytes = op.types.bytes();
     const std::span<const int64_t> all = sizes;
-    if (op.isInPlace())
-      return ExchangeWork::ofSums(width, all, world);
-    return gathers() ? ExchangeWork::ofShards(width, all.first(numPairs()), shards)
-                     : ExchangeWork::ofSumsInShards(width, all.last(numPairs()), world, shards);
+    if (op.kind == Collective::Kind::AllReduce)
+      return ExchangeWork::ofSums(bytes, op.isInPlace() ? all : all.first(numPairs()), world);
+    return gathers() ? ExchangeWork::ofShards(bytes.made, all.first(numPairs()), shards)
+                     : ExchangeWork::ofSumsInShards(bytes, all.last(numPairs()), world, shards);
   }
   bool gathers() const { return op.kind == Collective::Kind::AllGather; }
   bool isEmpty() const {

@@ -558,18 +558,35 @@ EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent e
 static int rankSums;
 static constexpr size_t rankSumsWords = sizeof(RankSumsArguments) / 8;
 /// Their parameter is a structure; the grid's second extent comes behind it.
-template <typename T>
-static void addRanks(const uint64_t *parameters, unsigned blocks, unsigned threads) {
+using RankRange = RankSumsArguments::Range;
+using OfRange = void (*)(const RankSumsArguments &, const RankRange &, int64_t first, int64_t step);
+template <OfRange compute>
+static void ofRanges(const uint64_t *parameters, unsigned blocks, unsigned threads) {
   RankSumsArguments args;
   std::memcpy(&args, parameters, sizeof args);
   const int64_t all = int64_t(blocks) * threads;
   for (uint64_t row = parameters[rankSumsWords]; row-- > 0;)
     for (int64_t thread = all; thread-- > 0;)
-      device::addRanks(reinterpret_cast<const T *>(args.pieces), args.stride, args.world, args.rank,
-                       reinterpret_cast<const T *>(args.ranges[row].own),
-                       reinterpret_cast<T *>(args.ranges[row].sums), args.ranges[row].begin,
-                       args.ranges[row].elements, thread, all);
+      compute(args, args.ranges[row], thread, all);
 }
+template <typename T>
+static void addRanks(const RankSumsArguments &args, const RankRange &range, int64_t first,
+                     int64_t step) {
+  device::addRanks(reinterpret_cast<const T *>(args.pieces), args.stride, args.world, args.rank,
+                   reinterpret_cast<const T *>(range.own), reinterpret_cast<T *>(range.sums),
+                   range.begin, range.elements, first, step);
+}
+template <typename From>
+static void widen(const RankSumsArguments &, const RankRange &range, int64_t first, int64_t step) {
+  device::widenRange<From>(range, first, step);
+}
+static const std::map<std::string, void (*)(const uint64_t *, unsigned, unsigned)> rankKernels = {
+    {"trainrt_rank_sums_f32", &ofRanges<addRanks<float>>},
+    {"trainrt_rank_sums_f64", &ofRanges<addRanks<double>>},
+    {"trainrt_rank_sums_bf16", &ofRanges<device::addNarrowRanks<trainrt::BFloat16>>},
+    {"trainrt_rank_sums_f16", &ofRanges<device::addNarrowRanks<trainrt::Float16>>},
+    {"trainrt_widen_bf16", &ofRanges<widen<trainrt::BFloat16>>},
+    {"trainrt_widen_f16", &ofRanges<widen<trainrt::Float16>>}};
 
 static void judge(const uint64_t *parameters, unsigned, unsigned threads) {
   VerdictArguments args;
@@ -633,11 +650,10 @@ EXPORT CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   std::lock_guard lock(driverMutex);
   if (module == reinterpret_cast<CUmodule>(&rankSums)) {
-    auto *run = std::strstr(name, "f64") ? &addRanks<double> : &addRanks<float>;
     if (std::strstr(name, "verdict"))
       kernels.push_back({&judge, name, 1, sizeof(VerdictArguments) / 8});
     else
-      kernels.push_back({run, name, 1, rankSumsWords});
+      kernels.push_back({rankKernels.at(name), name, 1, rankSumsWords});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;
   }
@@ -647,9 +663,11 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
     return CUDA_SUCCESS;
   }
   if (module == reinterpret_cast<CUmodule>(&peerSums)) {
-    auto *run = std::strstr(name, "f32")   ? &combine<device::PeerF32>
-                : std::strstr(name, "f64") ? &combine<device::PeerF64>
-                                           : &combine<device::PeerBytes>;
+    auto *run = std::strstr(name, "f32")    ? &combine<device::PeerF32>
+                : std::strstr(name, "f64")  ? &combine<device::PeerF64>
+                : std::strstr(name, "bf16") ? &combine<device::PeerBF16>
+                : std::strstr(name, "f16")  ? &combine<device::PeerF16>
+                                            : &combine<device::PeerBytes>;
     kernels.push_back({run, name, 1, sizeof(PeerSumsArguments) / 8});
     *function = reinterpret_cast<CUfunction>(&kernels.back());
     return CUDA_SUCCESS;

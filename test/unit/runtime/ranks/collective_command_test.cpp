@@ -8,7 +8,10 @@
 #include "format/program.h"
 #include "program_generated.h"
 
+#include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
+#include <optional>
 #include <thread>
 
 using namespace trainrt;
@@ -25,6 +28,8 @@ struct Options {
   int64_t elements = 6;
   size_t tensors = 2, sizes = 2;
   bool kernel = false, verdict = false;
+  std::optional<fb::DType> sent = std::nullopt;
+  int64_t sums = -1; ///< elements of the second tensor; -1: as many
 };
 
 /// A program of one function that adds up two buffers of six floats.
@@ -32,7 +37,8 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<fb::Expr> exprs = {{fb::ExprKind::constant, 0, 0, 24},
                                        {fb::ExprKind::constant, 0, 0, 0},
-                                       {fb::ExprKind::constant, 0, 0, options.elements}};
+                                       {fb::ExprKind::constant, 0, 0, options.elements},
+                                       {fb::ExprKind::constant, 0, 0, options.sums}};
   std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
   for (int i = 0; i < 2; ++i)
     buffers.push_back(fb::CreateBuffer(builder, fb::Space::arena, -1, 0, 0, 0, 0));
@@ -40,9 +46,15 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   for (uint32_t i = 0; i < options.tensors; ++i)
     operands.push_back(
         {i, 1, options.isShard ? (i ? fb::Access::write : fb::Access::read) : options.access});
-  const std::vector<uint32_t> sizes(options.sizes, 2), kernels(options.kernel, 0);
+  std::vector<uint32_t> sizes(options.sizes, 2);
+  const std::vector<uint32_t> kernels(options.kernel, 0);
+  if (options.sums >= 0)
+    sizes[1] = 3;
+  flatbuffers::Optional<fb::DType> sent;
+  if (options.sent)
+    sent = *options.sent;
   auto body = fb::CreateCollective(builder, static_cast<fb::CollectiveKind>(options.kind),
-                                   options.dtype, options.verdict);
+                                   options.dtype, options.verdict, sent);
   auto operandVector = builder.CreateVectorOfStructs(operands);
   auto sizeVector = builder.CreateVector(sizes), kernelVector = builder.CreateVector(kernels);
   auto command = fb::CreateCommand(builder, fb::Op::Collective, body.Union(), operandVector,
@@ -111,6 +123,48 @@ TEST(CollectiveCommand, AddsUpWhatRanksHave) {
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+
+TEST(CollectiveCommand, AddsUpNarrowNumbersElsewhere) {
+  for (const auto &[sent, one, name] :
+       {std::tuple(fb::DType::bf16, 0x3f80, "bf16"), {fb::DType::f16, 0x3c00, "f16"}})
+    for (const bool cuts : {false, true}) {
+      Program program;
+      ExecutionPlan made;
+      const Status status = plan({.kind = cuts, .isShard = true, .sent = sent}, program, made);
+      ASSERT_TRUE(status.ok()) << status.message();
+      made.visit(made.steps.front(), [&](const auto &op, const auto &view) {
+        EXPECT_EQ(op.name(program, view), std::string(cuts ? "reduce_scatter " : "all_reduce ") +
+                                              name + " to f32 of 1 tensor");
+        EXPECT_EQ(op.bytes(view), 6 * 2 + 6 * 4);
+        std::vector<Region> regions;
+        op.results(program, view, regions);
+        ASSERT_EQ(regions.size(), 1u);
+        EXPECT_EQ(regions[0].dtype, DType::F32);
+      });
+      // 1 of all ranks, and -0, which one alone keeps.
+      const uint16_t numbers[] = {uint16_t(one), 0x8000,        uint16_t(one),
+                                  uint16_t(one), uint16_t(one), uint16_t(one)};
+      for (const int world : {1, 2, 3}) {
+        std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world);
+        std::vector<std::thread> threads;
+        for (auto &rank : ranks)
+          threads.emplace_back([&] {
+            std::vector<float> buffers[2] = {std::vector<float>(6), std::vector<float>(6, 7)};
+            std::memcpy(buffers[0].data(), numbers, sizeof numbers);
+            Executor::Reports reports;
+            ASSERT_TRUE(run(made, rank.get(), buffers, reports).ok());
+            EXPECT_EQ(reports.failed, nullptr);
+            if (rank->rank() > 0 && cuts)
+              return; // has other elements, or none
+            EXPECT_EQ(buffers[1], std::vector<float>({float(world), 0, float(world), float(world),
+                                                      float(world), float(world)}));
+            EXPECT_EQ(std::signbit(buffers[1][1]), world == 1);
+          });
+        for (std::thread &thread : threads)
+          thread.join();
+      }
+    }
 }
 
 TEST(CollectiveCommand, CutsAndPutsTogether) {
@@ -254,6 +308,13 @@ TEST(CollectiveCommand, RefusesWhatIsWrong) {
   };
   expect({.dtype = fb::DType::bf16}, ".dtype 3 is none that ranks add up");
   expect({.kind = 3}, ".kind 3 is unknown");
+  expect({.sent = fb::DType::f64}, ".sent 1 is none that ranks add up to .dtype 0");
+  expect({.kind = 2, .sent = fb::DType::bf16}, ".sent 3 is none that ranks add up to .dtype 0");
+  expect({.dtype = fb::DType::f64, .sent = fb::DType::bf16},
+         ".sent 3 is none that ranks add up to .dtype 1");
+  expect({.sent = fb::DType::bf16}, ".operands[0] is not read");
+  expect({.verdict = true, .sent = fb::DType::bf16}, ".verdict is of an all_reduce of one f32");
+  expect({.isShard = true, .sent = fb::DType::bf16, .sums = 5}, "adds up 6 elements to 5 sums");
   expect({.verdict = true}, ".verdict is of an all_reduce of one f32");
   expect({.tensors = 1, .sizes = 1, .verdict = true},
          "command 0 is a verdict of 6 elements, not of one");

@@ -10,6 +10,7 @@
 #include "cuda/fake_nccl.h"
 #include "cuda_fixture.h"
 #include "device/cuda/ranks/rank_exchange.h"
+#include "narrow_numbers.h"
 #include "program_generated.h"
 
 #include <algorithm>
@@ -226,9 +227,9 @@ struct ExchangeOfOne {
   cuda::Event done[8];
   size_t next = 0;
 
-  void run(Kind kind, DType dtype, std::span<const cuda::RankExchange::Tensor> tensors) {
+  void run(Kind kind, SumTypes types, std::span<const cuda::RankExchange::Tensor> tensors) {
     ASSERT_TRUE(done[next].create(context, 0).ok());
-    const Status status = exchange.run(kind, dtype, tensors, done[next], stream);
+    const Status status = exchange.run(kind, types, tensors, done[next], stream);
     ASSERT_TRUE(status.ok()) << status.message();
     ++next;
   }
@@ -240,28 +241,31 @@ struct ExchangeOfOne {
 
 /// What a rank that is a process sees of the others, here a thread's.
 struct AsProcess : Communicator {
-  explicit AsProcess(std::unique_ptr<Communicator> &&thread)
+  AsProcess(std::unique_ptr<Communicator> &&thread, bool vendorSums)
       : Communicator(thread->rank(), thread->world(),
                      {thread->ranksPerNode(), thread->ranksPerReplica()}),
-        thread(std::move(thread)) {}
+        thread(std::move(thread)), vendorSums(vendorSums) {}
   Status exchange(std::span<const Sent> sent, std::span<const Received> received) override {
     return thread->exchange(sent, received);
   }
   void abort(const Status &why) override { thread->abort(why); }
   Status failure() const override { return thread->failure(); }
+  bool wantsVendorSums() const override { return vendorSums; }
   std::unique_ptr<Communicator> thread;
+  const bool vendorSums;
 };
 
 /// Ranks as threads, on one GPU or, where GPUs reach each other's memory, as if they were
 /// processes; the fake GPU has the host's memory. `perReplica`: that share one; 0: all.
+/// `vendorSums`: these processes have NCCL, with its sums.
 inline void exchangeTogether(int world, int64_t stagingBytes,
                              const std::function<void(ExchangeOfOne &)> &body, bool areProcesses,
-                             int perReplica = 0) {
+                             int perReplica = 0, bool vendorSums = false) {
   std::vector<std::unique_ptr<Communicator>> ranks = createThreadRanks(world, {0, perReplica}),
                                              ends = createThreadRanks(world);
   for (std::unique_ptr<Communicator> &rank : ranks)
     if (areProcesses)
-      rank = std::make_unique<AsProcess>(std::move(rank));
+      rank = std::make_unique<AsProcess>(std::move(rank), vendorSums);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
@@ -272,7 +276,9 @@ inline void exchangeTogether(int world, int64_t stagingBytes,
       ASSERT_EQ(driver.cuStreamCreate(&stream, 0), 0);
       std::unique_ptr<cuda::RankExchange> exchange;
       ASSERT_TRUE(cuda::RankExchange::open(*context, ranks[size_t(rank)].get(), exchange).ok());
-      EXPECT_EQ(ranks[size_t(rank)]->carrier, areProcesses ? "each other's memory" : "");
+      EXPECT_EQ(ranks[size_t(rank)]->carrier, vendorSums     ? "NCCL"
+                                              : areProcesses ? "each other's memory"
+                                                             : "");
       std::vector<unsigned char> staging(size_t(stagingBytes), 0xcd);
       exchange->stageAt(addressOf(staging.data()), stagingBytes);
       {
@@ -387,6 +393,69 @@ void expectShards(int world, DType dtype, const std::vector<CutSize> &sizes,
         EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world << ", " << holders;
       },
       areProcesses, perReplica);
+}
+
+/// Numbers of 16 bits, which stay as they are: their sums, then the shards of sums.
+template <typename Narrow>
+void expectNarrow(int world, const std::vector<int64_t> &sizes, bool areProcesses,
+                  int perReplica = 0) {
+  const SumTypes types(narrowType<Narrow>, DType::F32);
+  const int holders = perReplica ? perReplica : world;
+  std::vector<int64_t> shards;
+  for (int64_t size : sizes)
+    shards.push_back((size + holders - 1) / holders + 3);
+  const int64_t staging =
+      std::max(ExchangeWork::ofSums(types.bytes(), sizes, world).deviceStaging(),
+               ExchangeWork::ofSumsInShards(types.bytes(), shards, world, holders).deviceStaging());
+  exchangeTogether(
+      world, staging,
+      [&](ExchangeOfOne &one) {
+        const int rank = one.exchange.rank();
+        std::vector<std::vector<Narrow>> values;
+        std::vector<std::vector<float>> sums, own;
+        std::vector<cuda::RankExchange::Tensor> whole, cut;
+        for (size_t t = 0; t < sizes.size(); ++t) {
+          values.push_back(narrowNumbers<Narrow>(rank, t, sizes[t]));
+          sums.emplace_back(size_t(sizes[t]), 77.0f);
+          own.emplace_back(size_t(shards[t]), 78.0f);
+          const cuda::DeviceAddress from = addressOf(values[t].data());
+          whole.push_back(
+              one.exchange.reduced(DType::F32, from, addressOf(sums[t].data()), sizes[t]));
+          cut.push_back({from, addressOf(own[t].data()), {sizes[t], shards[t]}});
+        }
+        one.run(Kind::AllReduce, types, whole);
+        one.run(Kind::ReduceScatter, types, cut);
+        one.finish();
+        size_t wrong = 0;
+        auto expect = [&](float found, float expected) {
+          wrong += std::memcmp(&found, &expected, sizeof found) != 0;
+        };
+        for (size_t t = 0; t < sizes.size(); ++t) {
+          for (int64_t i = 0; i < sizes[t]; ++i) {
+            expect(sums[t][size_t(i)], narrowSum<Narrow>(world, t, i));
+            wrong += values[t][size_t(i)].bits != narrowNumber<Narrow>(rank, t, i).bits;
+          }
+          for (int64_t i = 0; i < shards[t]; ++i) {
+            const int64_t at = rank % holders * shards[t] + i;
+            expect(own[t][size_t(i)], at < sizes[t] ? narrowSum<Narrow>(world, t, at) : 0.0f);
+          }
+        }
+        EXPECT_EQ(wrong, 0u) << "rank " << rank << " of " << world << ", " << holders;
+      },
+      areProcesses, perReplica);
+}
+/// `inBlocks`: of several, where what is added up is staged.
+inline void expectNarrowOfAnySize(bool areProcesses, bool inBlocks) {
+  // More ranges than a launch has, whose beginnings are aligned for four numbers or not.
+  std::vector<int64_t> many;
+  for (int64_t i = 0; i < 70; ++i)
+    many.push_back(i * i % 131);
+  for (auto [world, perReplica] : {std::pair(2, 0), {3, 0}, {5, 0}, {4, 2}, {6, 3}}) {
+    expectNarrow<BFloat16>(world, many, areProcesses, perReplica);
+    expectNarrow<Float16>(world, {7, 4096, 0, 1001, 1}, areProcesses, perReplica);
+  }
+  if (inBlocks)
+    expectNarrow<BFloat16>(2, {34'000'000, 5}, areProcesses);
 }
 inline void expectSumsOfAnySize(bool areProcesses) {
   // More ranges than a launch has, of any size; more than a block.

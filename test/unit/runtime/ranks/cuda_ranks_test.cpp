@@ -36,6 +36,7 @@ TEST_F(CudaRanks, OnOneGpuMakeTheStepsOfOne) {
 TEST_F(CudaRanks, AddUpInTheirOrder) { expectSumsOfAnySize(false); }
 TEST_F(CudaRanks, CutSumsIntoShardsAndGatherThem) { expectShardsOfAnySize(false); }
 TEST_F(CudaRanks, GatherBytesOfAnyType) { expectBytesOfAnyType(false); }
+TEST_F(CudaRanks, AddUpNarrowNumbersInF32) { expectNarrowOfAnySize(false, true); }
 TEST_F(CudaRanks, ShareReplicas) { expectShardsOfReplicas(false); }
 
 TEST_F(CudaRanks, EndWhereOthersGatherOtherSizes) {
@@ -91,6 +92,90 @@ TEST_F(CudaRanks, MayHaveTheSumsOfNccl) {
   }
   EXPECT_EQ(nccl->sums, 2 * 3 + 2 * 3); // two each to connect
   EXPECT_EQ(nccl->pieces, nccl->sums + 3 * 2 * 2);
+}
+
+TEST_F(CudaRanks, LetNcclAddUpNarrowNumbersInF32) {
+  constexpr int world = 3;
+  constexpr int64_t size = 1001, shard = 334;
+  const SumTypes types(DType::BF16, DType::F32);
+  const std::vector<int64_t> shards = {shard};
+  exchangeTogether(
+      world, ExchangeWork::ofSumsInShards(types.bytes(), shards, world).deviceStaging(),
+      [&](ExchangeOfOne &one) {
+        const int rank = one.exchange.rank();
+        const std::vector<BFloat16> values = narrowNumbers<BFloat16>(rank, 0, size);
+        std::vector<float> sums(size, 7), own(shard, 7);
+        const auto whole = one.exchange.reduced(DType::F32, addressOf(values.data()),
+                                                addressOf(sums.data()), size);
+        const cuda::RankExchange::Tensor cut{
+            addressOf(values.data()), addressOf(own.data()), {size, shard}};
+        one.run(Kind::AllReduce, types, {&whole, 1});
+        one.run(Kind::ReduceScatter, types, {&cut, 1});
+        one.finish();
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < size; ++i) {
+          float sum = 0; // as the fake one adds up
+          for (int other = world; other-- > 0;)
+            sum += float(narrowNumber<BFloat16>(other, 0, i));
+          wrong += sums[size_t(i)] != sum;
+        }
+        // Shards are ours, in any case.
+        for (int64_t i = 0; i < shard; ++i)
+          wrong += own[size_t(i)] !=
+                   (rank * shard + i < size ? narrowSum<BFloat16>(world, 0, rank * shard + i) : 0);
+        EXPECT_EQ(wrong, 0) << rank;
+      },
+      true, 0, /*vendorSums=*/true);
+  EXPECT_GT(nccl->sums, 0);
+}
+
+TEST_F(CudaRanks, OneAloneWidens) {
+  // The gradient becomes what its first bytes are as bf16.
+  const auto narrowTiny = [](fb::DType type) {
+    TinyOptions options = distributedTiny();
+    options.editProgram = [edit = options.editProgram, type](fb::ProgramT &program) {
+      edit(program);
+      auto constant = [&](int64_t value) {
+        program.exprs.push_back({fb::ExprKind::constant, 0, 0, value});
+        return uint32_t(program.exprs.size() - 1);
+      };
+      for (auto &function : program.functions) {
+        if (function->name != "update")
+          continue;
+        auto buffer = std::make_unique<fb::BufferT>();
+        buffer->space = fb::Space::arena;
+        buffer->bytes = constant(12);
+        buffer->last = 2;
+        const auto wide = uint32_t(function->buffers.size()), zero = constant(0);
+        function->buffers.push_back(std::move(buffer));
+        const uint32_t elements = function->commands[0]->sizes[0];
+        auto sum = std::make_unique<fb::CommandT>(), copy = std::make_unique<fb::CommandT>();
+        fb::CollectiveT body;
+        body.kind = fb::CollectiveKind::all_reduce;
+        body.dtype = fb::DType::f32;
+        body.sent = type;
+        sum->op.Set(std::move(body));
+        sum->operands = {{2, zero, fb::Access::read}, {wide, zero, fb::Access::write}};
+        sum->sizes = {elements, elements};
+        copy->op.Set(fb::CopyT());
+        copy->operands = {{wide, zero, fb::Access::read}, {2, zero, fb::Access::write}};
+        copy->sizes = {constant(12)};
+        function->commands.insert(function->commands.begin(), std::move(copy));
+        function->commands.insert(function->commands.begin(), std::move(sum));
+      }
+    };
+    return options;
+  };
+  const Bytes plain = alone(firstBatches(2), 1);
+  for (const fb::DType type : {fb::DType::bf16, fb::DType::f16}) {
+    open(narrowTiny(type));
+    unsetenv("TRAINRT_EXCHANGE");
+    const Bytes widened = alone(firstBatches(2), 1);
+    EXPECT_NE(widened, plain);
+    // As what one adds up with itself.
+    setenv("TRAINRT_EXCHANGE", "always", 1);
+    EXPECT_EQ(alone(firstBatches(2), 1), widened);
+  }
 }
 
 TEST_F(CudaRanks, ExchangeBesideOtherCommands) {

@@ -44,6 +44,7 @@ protected:
 TEST_F(PeerExchange, AddUpInTheirOrder) { expectSumsOfAnySize(true); }
 TEST_F(PeerExchange, CutSumsIntoShardsAndGatherThem) { expectShardsOfAnySize(true); }
 TEST_F(PeerExchange, GatherBytesOfAnyType) { expectBytesOfAnyType(true); }
+TEST_F(PeerExchange, AddUpNarrowNumbersInF32) { expectNarrowOfAnySize(true, false); }
 TEST_F(PeerExchange, ShareReplicas) { expectShardsOfReplicas(true); }
 
 TEST_F(PeerExchange, TakeAnyAlignmentAndMoreTensorsThanAMessageHas) {
@@ -172,6 +173,7 @@ TEST_F(PeerExchange, CopyLargeTensors) {
   expectShardsOfAnySize(true);
   expectBytesOfAnyType(true);
   expectShardsOfReplicas(true);
+  expectNarrowOfAnySize(true, true);
   // Some by copies and some by a kernel.
   setenv("TRAINRT_EXCHANGE_COPIED", "2000", 1);
   expectSums<float>(3, DType::F32, {{7, 5000, 9, 1001, 20'000}, {3000, 2}}, true);

@@ -5,6 +5,7 @@
 #include "comm/nodes.h"
 #include "comm/thread_ranks.h"
 #include "format/memory/exchange_work.h"
+#include "narrow_numbers.h"
 #include "session/ranks/agreement.h"
 
 #include <atomic>
@@ -69,7 +70,81 @@ void expectSums(int world, const std::vector<int64_t> &sizes, DType dtype, int r
   runRanks(world, add, ranksPerNode);
 }
 
+/// Of 16 bits, which stay as they are.
+template <typename Narrow>
+void expectNarrowSums(int world, const std::vector<int64_t> &sizes, int ranksPerNode = 0) {
+  const SumTypes types(narrowType<Narrow>, DType::F32);
+  auto add = [&](Communicator &ranks) {
+    std::vector<std::vector<Narrow>> values;
+    std::vector<std::vector<float>> sums;
+    std::vector<RankTensor> tensors;
+    for (size_t t = 0; t < sizes.size(); ++t) {
+      values.push_back(narrowNumbers<Narrow>(ranks.rank(), t, sizes[t]));
+      sums.emplace_back(size_t(sizes[t]), 7.0f);
+    }
+    for (size_t t = 0; t < sizes.size(); ++t)
+      tensors.push_back({values[t].data(), sizes[t], sums[t].data()});
+    std::vector<unsigned char> staging;
+    const Status status = allReduce(ranks, types, tensors, staging);
+    ASSERT_TRUE(status.ok()) << status.message();
+    int64_t wrong = 0;
+    for (size_t t = 0; t < sizes.size(); ++t)
+      for (int64_t i = 0; i < sizes[t]; ++i) {
+        const float sum = narrowSum<Narrow>(world, t, i);
+        wrong += std::memcmp(&sum, &sums[t][size_t(i)], sizeof sum) != 0 ||
+                 values[t][size_t(i)].bits != narrowNumber<Narrow>(ranks.rank(), t, i).bits;
+      }
+    EXPECT_EQ(wrong, 0) << "rank " << ranks.rank() << " of " << world;
+    EXPECT_LE(
+        int64_t(staging.size()),
+        std::max(ExchangeWork::ofSums(types.bytes(), sizes, world).staging(), int64_t(64) * world));
+  };
+  runRanks(world, add, ranksPerNode);
+}
+
 } // namespace
+
+TEST(Ranks, ReadNarrowNumbersExactly) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float wide = Float16{uint16_t(bits)};
+    const uint32_t fraction = bits & 0x3ff, exponent = bits >> 10 & 0x1f;
+    const float size = exponent == 0x1f ? (fraction ? NAN : INFINITY)
+                       : exponent       ? std::ldexp(float(1024 + fraction), int(exponent) - 25)
+                                        : std::ldexp(float(fraction), -24);
+    EXPECT_EQ(std::signbit(wide), bits >> 15 == 1);
+    EXPECT_TRUE(std::isnan(size) ? std::isnan(wide) : std::fabs(wide) == size) << bits;
+    const float other = BFloat16{uint16_t(bits)};
+    uint32_t all;
+    std::memcpy(&all, &other, sizeof all);
+    EXPECT_EQ(all, bits << 16);
+  }
+}
+
+TEST(Ranks, AddUpNarrowNumbersInF32) {
+  for (auto [world, each] : {std::pair(2, 0), {3, 0}, {5, 0}, {4, 2}, {6, 2}, {8, 4}}) {
+    expectNarrowSums<BFloat16>(world, {1, 7, 64, 0, 1001}, each);
+    expectNarrowSums<Float16>(world, {13, 2}, each);
+  }
+  // More than a block.
+  expectNarrowSums<BFloat16>(2, {300'000, 5, 900'001});
+  expectNarrowSums<Float16>(4, {1'900'001}, 2);
+}
+
+TEST(Ranks, SendHalfOfNarrowNumbers) {
+  const std::vector<int64_t> elements = {4000, 97};
+  for (int64_t world : {2, 8}) {
+    const int64_t part = 4000 / world + (97 + world - 1) / world;
+    const SumTypes types(DType::BF16, DType::F32);
+    // Pieces, and sums.
+    EXPECT_EQ(ExchangeWork::ofSums(types.bytes(), elements, world).sent(),
+              (world - 1) * part * (2 + 4));
+    EXPECT_EQ(ExchangeWork::ofSumsInShards(types.bytes(), elements, world).sent(),
+              (world - 1) * 4097 * 2);
+    // Of a shard that two ranks have each adds up a half, and tells the other one.
+    EXPECT_EQ(ExchangeWork::ofSumsInShards(types.bytes(), elements, world, world / 2).sent(),
+              2049 * ((world - 1) * 2 + 4));
+  }
+}
 
 TEST(Ranks, AddUpInTheirOrder) {
   for (int world : {2, 3, 5}) {

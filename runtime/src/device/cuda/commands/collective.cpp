@@ -2,6 +2,7 @@
 // What ranks on GPUs do together; one alone has its sums already.
 
 #include "device/cuda/commands/collective.h"
+#include "device/cuda/commands.h"
 #include "device/cuda/kernels/rank_sums.h"
 
 #include <algorithm>
@@ -28,10 +29,14 @@ void CollectiveCommand::resolve(const Addresses &addresses) {
            int64_t(addresses.error - addresses.firstError) / int64_t(sizeof(ErrorSlot))};
   auto at = [&](size_t tensor) { return addresses.of(step.places[tensor]); };
   for (size_t i = 0; step.op.isInPlace() && i < step.numTensors(); ++i)
-    tensors.push_back(exchange.inPlace(step.op.dtype, at(i), step.elements(i)));
+    tensors.push_back(exchange.inPlace(step.op.types.made, at(i), step.elements(i)));
   for (size_t i = 0; !step.op.isInPlace() && i < step.numPairs(); ++i) {
     const size_t whole = step.whole(i), own = step.own(i);
-    tensors.push_back({at(whole), at(own), {step.elements(whole), step.elements(own)}});
+    if (step.op.kind == Collective::Kind::AllReduce)
+      tensors.push_back(
+          exchange.reduced(step.op.types.made, at(whole), at(own), step.elements(whole)));
+    else
+      tensors.push_back({at(whole), at(own), {step.elements(whole), step.elements(own)}});
   }
 }
 
@@ -42,8 +47,8 @@ Status CollectiveCommand::begin(CUstream stream) const {
 
 Status CollectiveCommand::enqueue(CUstream stream, Workspace) const {
   if (step.op.verdict)
-    TRAINRT_TRY(exchange.judge(slots.first, slots.second, tensors[0].whole, stream));
-  return exchange.run(step.op.kind, step.op.dtype, tensors, end(), stream);
+    TRAINRT_TRY(exchange.kernels().judge(slots.first, slots.second, tensors[0].whole, stream));
+  return exchange.run(step.op.kind, step.op.types, tensors, end(), stream);
 }
 
 bool CollectiveCommand::isRunning() const {
@@ -55,24 +60,32 @@ bool CollectiveCommand::isRunning() const {
 }
 
 namespace {
-/// Of a tensor the shard of the only rank, or of the shard the tensor.
+/// Of a tensor the shard of the only rank, or of the shard the tensor; or the tensor in f32.
 class CopyAlone final : public DeviceCommand {
 public:
-  CopyAlone(const CollectiveView &step, const Driver &driver) : step(step), driver(driver) {}
+  /// `kernels`: where what is made is of another type; else null.
+  CopyAlone(const CollectiveView &step, const Driver &driver, const RankKernels *kernels)
+      : step(step), driver(driver), kernels(kernels) {}
 
   void resolve(const Addresses &addresses) override {
     copies.clear();
+    widened.clear();
     for (size_t i = 0; i < step.numPairs(); ++i) {
       const size_t to = step.numPairs() + i;
-      copies.push_back({addresses.of(step.places[i]), addresses.of(step.places[to]),
-                        bytes(std::min(step.elements(i), step.elements(to))),
-                        bytes(step.elements(to))});
+      const DeviceAddress source = addresses.of(step.places[i]),
+                          target = addresses.of(step.places[to]);
+      const int64_t there = std::min(step.elements(i), step.elements(to));
+      copies.push_back({source, target, bytes(there), bytes(step.elements(to))});
+      if (kernels && there)
+        widened.push_back({source, target, 0, there});
     }
   }
   Status enqueue(CUstream stream, Workspace) const override {
+    if (kernels)
+      TRAINRT_TRY(kernels->widen(step.op.types.sent, widened, stream));
     for (const auto &[from, to, there, all] : copies) {
       CUresult result = CUDA_SUCCESS;
-      if (there)
+      if (there && !kernels)
         result = driver.cuMemcpyDtoDAsync(to, from, there, stream);
       if (result == CUDA_SUCCESS && there < all)
         result = driver.cuMemsetD8Async(to + there, 0, all - there, stream);
@@ -82,7 +95,7 @@ public:
   }
 
 private:
-  size_t bytes(int64_t elements) const { return size_t(elements) * sizeOf(step.op.dtype); }
+  size_t bytes(int64_t elements) const { return size_t(elements) * sizeOf(step.op.types.made); }
 
   struct Pair {
     DeviceAddress from, to;
@@ -90,7 +103,9 @@ private:
   };
   const CollectiveView step;
   const Driver &driver;
+  const RankKernels *const kernels;
   std::vector<Pair> copies;
+  std::vector<RankSumsArguments::Range> widened;
 };
 } // namespace
 
@@ -104,7 +119,10 @@ Status prepareOnDevice(const CollectiveView &step, DeviceContext &context,
     TRAINRT_TRY(made->start());
     command = std::move(made);
   } else if (!step.op.isInPlace()) {
-    command = std::make_unique<CopyAlone>(step, context.context.driver());
+    const RankKernels *kernels = nullptr;
+    if (step.op.types.widens())
+      TRAINRT_TRY(context.libraries.rankKernels(context.context, kernels));
+    command = std::make_unique<CopyAlone>(step, context.context.driver(), kernels);
   }
   return {};
 }

@@ -14,6 +14,7 @@
 
 namespace trainrt::cuda {
 
+class Libraries;
 class RankExchange;
 
 /// Where a command's kernel puts the first index out of range that it meets, and whether it met a
@@ -89,6 +90,7 @@ struct DeviceContext {
   const Context &context;
   const Program &program;
   Kernels &kernels;
+  Libraries &libraries;
   LibraryCalls &calls;
   /// What groups of launches read, one behind the other.
   std::vector<unsigned char> &tables;

@@ -55,4 +55,6 @@ template <typename Type> TRAINRT_DEVICE void run(const trainrt::cuda::PeerSumsAr
   }
 TRAINRT_PEER_KERNEL(trainrt_peer_sums_f32, PeerF32)
 TRAINRT_PEER_KERNEL(trainrt_peer_sums_f64, PeerF64)
+TRAINRT_PEER_KERNEL(trainrt_peer_sums_bf16, PeerBF16)
+TRAINRT_PEER_KERNEL(trainrt_peer_sums_f16, PeerF16)
 TRAINRT_PEER_KERNEL(trainrt_peer_copy, PeerBytes)

@@ -4,6 +4,8 @@
 #ifndef TRAINRT_DEVICE_CUDA_KERNELS_PEER_SUMS_H
 #define TRAINRT_DEVICE_CUDA_KERNELS_PEER_SUMS_H
 
+#include "format/narrow_float.h"
+
 #include <stdint.h>
 
 #ifdef __CUDA__
@@ -32,22 +34,33 @@ struct PeerSumsArguments {
 
 namespace device {
 
-/// What is added up, one at a time and as many as a thread takes at once; or copied.
-struct PeerF32 {
-  typedef float One __attribute__((may_alias));
-  typedef float Vector __attribute__((vector_size(16), may_alias));
+/// What is added up, one at a time and as many as a thread takes at once, and their sums; or
+/// copied.
+template <typename Number, typename Word, bool isSum> struct PeerNumbers {
+  typedef Number One __attribute__((may_alias));
+  typedef Word Vector __attribute__((vector_size(16), may_alias));
+  typedef One Sum;
+  typedef Vector Sums;
+  static constexpr bool adds = isSum;
+  template <typename Unit> TRAINRT_PEER_SUMS static Unit widen(const Unit &unit) { return unit; }
+};
+using PeerF32 = PeerNumbers<float, float, true>;
+using PeerF64 = PeerNumbers<double, double, true>;
+using PeerBytes = PeerNumbers<uint8_t, uint32_t, false>;
+/// Of 16 bits, four at once, which are added up in f32.
+template <typename Number> struct PeerNarrow {
+  typedef uint16_t One __attribute__((may_alias));
+  typedef uint16_t Vector __attribute__((vector_size(8), may_alias));
+  typedef float Sum __attribute__((may_alias));
+  typedef float Sums __attribute__((vector_size(16), may_alias));
   static constexpr bool adds = true;
+  TRAINRT_PEER_SUMS static Sum widen(const One &bits) { return Number{bits}; }
+  TRAINRT_PEER_SUMS static Sums widen(const Vector &bits) {
+    return Sums{Number{bits[0]}, Number{bits[1]}, Number{bits[2]}, Number{bits[3]}};
+  }
 };
-struct PeerF64 {
-  typedef double One __attribute__((may_alias));
-  typedef double Vector __attribute__((vector_size(16), may_alias));
-  static constexpr bool adds = true;
-};
-struct PeerBytes {
-  typedef uint8_t One __attribute__((may_alias));
-  typedef uint32_t Vector __attribute__((vector_size(16), may_alias));
-  static constexpr bool adds = false;
-};
+using PeerBF16 = PeerNarrow<BFloat16>;
+using PeerF16 = PeerNarrow<Float16>;
 
 /// Addresses of a range.
 struct PeerPlaces {
@@ -57,6 +70,7 @@ struct PeerPlaces {
 
 /// Four units under way at a time, as other GPUs are far.
 template <typename Unit> struct PeerFour {
+  template <typename Other> using Of = PeerFour<Other>;
   Unit a, b, c, d;
   TRAINRT_PEER_SUMS static PeerFour load(uint64_t address, int64_t first, int64_t step) {
     const Unit *from = reinterpret_cast<const Unit *>(address) + first;
@@ -69,15 +83,16 @@ template <typename Unit> struct PeerFour {
     to[2 * step] = c;
     to[3 * step] = d;
   }
-  TRAINRT_PEER_SUMS void add(const PeerFour &other) {
-    a += other.a;
-    b += other.b;
-    c += other.c;
-    d += other.d;
+  template <typename Type, typename From> TRAINRT_PEER_SUMS void add(const PeerFour<From> &other) {
+    a += Type::widen(other.a);
+    b += Type::widen(other.b);
+    c += Type::widen(other.c);
+    d += Type::widen(other.d);
   }
 };
 /// And one.
 template <typename Unit> struct PeerOne {
+  template <typename Other> using Of = PeerOne<Other>;
   Unit a;
   TRAINRT_PEER_SUMS static PeerOne load(uint64_t address, int64_t first, int64_t) {
     return {reinterpret_cast<const Unit *>(address)[first]};
@@ -85,54 +100,70 @@ template <typename Unit> struct PeerOne {
   TRAINRT_PEER_SUMS void store(uint64_t address, int64_t first, int64_t) const {
     reinterpret_cast<Unit *>(address)[first] = a;
   }
-  TRAINRT_PEER_SUMS void add(const PeerOne &other) { a += other.a; }
+  template <typename Type, typename From> TRAINRT_PEER_SUMS void add(const PeerOne<From> &other) {
+    a += Type::widen(other.a);
+  }
 };
 
-/// The units first, first + step, ... of a range that begins `offset` bytes behind its addresses.
+/// The units first, first + step, ... of a range that begins so many elements behind its addresses.
 /// Those of two ranks are asked for at once.
-template <bool adds, typename Units>
-TRAINRT_PEER_SUMS void combineUnits(const PeerPlaces &places, uint64_t offset, int64_t first,
+template <typename Type, typename Units, typename SumUnit>
+TRAINRT_PEER_SUMS void combineUnits(const PeerPlaces &places, int64_t elements, int64_t first,
                                     int64_t step) {
-  Units sum{};
+  using Sums = typename Units::template Of<SumUnit>;
+  const uint64_t offset = uint64_t(elements) * sizeof(typename Type::One);
+  Sums sum{};
   int32_t rank = 0;
-  if constexpr (adds) {
+  if constexpr (Type::adds) {
     for (; rank + 1 < places.numFrom; rank += 2) {
       const Units one = Units::load(places.from[rank] + offset, first, step),
                   next = Units::load(places.from[rank + 1] + offset, first, step);
-      sum.add(one);
-      sum.add(next);
+      sum.template add<Type>(one);
+      sum.template add<Type>(next);
     }
     if (rank < places.numFrom)
-      sum.add(Units::load(places.from[rank] + offset, first, step));
+      sum.template add<Type>(Units::load(places.from[rank] + offset, first, step));
   } else {
     sum = Units::load(places.from[0] + offset, first, step);
   }
   for (int32_t i = 0; i < places.numTo; ++i)
-    sum.store(places.to[i] + offset, first, step);
+    sum.store(places.to[i] + uint64_t(elements) * sizeof(typename Type::Sum), first, step);
 }
 
 /// A thread's share of a tile: of `count` units four times as many as there are threads.
-template <bool adds, typename Unit>
-TRAINRT_PEER_SUMS void combineTile(const PeerPlaces &places, uint64_t offset, int64_t count,
+template <typename Type, typename Unit, typename SumUnit>
+TRAINRT_PEER_SUMS void combineTile(const PeerPlaces &places, int64_t elements, int64_t count,
                                    int64_t tile, int64_t thread, int64_t threads) {
   const int64_t begin = tile * 4 * threads, rest = count - begin;
   if (rest >= 4 * threads) {
-    combineUnits<adds, PeerFour<Unit>>(places, offset, begin + thread, threads);
+    combineUnits<Type, PeerFour<Unit>, SumUnit>(places, elements, begin + thread, threads);
     return;
   }
   for (int64_t i = thread; i < rest; i += threads)
-    combineUnits<adds, PeerOne<Unit>>(places, offset, begin + i, 0);
+    combineUnits<Type, PeerOne<Unit>, SumUnit>(places, elements, begin + i, 0);
+}
+
+/// How many elements behind these addresses vectors of so many bytes begin, the same for all; -1
+/// where there are none.
+TRAINRT_PEER_SUMS int64_t elementsBefore(const uint64_t *addresses, int32_t count, int64_t vector,
+                                         int64_t width) {
+  uint64_t differences = 0;
+  for (int32_t i = 1; i < count; ++i)
+    differences |= addresses[i] ^ addresses[0];
+  return differences % uint64_t(vector) ? -1 : int64_t(-addresses[0] % uint64_t(vector)) / width;
 }
 
 /// A thread's share of all ranges, whose tiles are dealt out to the blocks, those of one range
-/// behind those of the one before. Where all addresses of a range are as far from a multiple of 16,
-/// units are vectors, with single elements before and behind them.
+/// behind those of the one before. Where vectors begin as many elements behind all addresses of a
+/// range, they are the units, with single elements before and behind them.
 template <typename Type>
 TRAINRT_PEER_SUMS void combineRanges(const PeerSumsArguments &args, int64_t block, int64_t thread,
                                      int64_t threads) {
   using One = typename Type::One;
   using Vector = typename Type::Vector;
-  constexpr int64_t width = sizeof(One), perVector = int64_t(sizeof(Vector)) / width;
+  using Sum = typename Type::Sum;
+  using Sums = typename Type::Sums;
+  constexpr int64_t perVector = sizeof(Vector) / sizeof(One);
   const int32_t numAddresses = args.numFrom + args.numTo;
   int64_t next = block; // of this block's tiles, counted from the range's first
   for (int64_t i = 0; i < args.numRanges; ++i) {
@@ -141,25 +172,21 @@ TRAINRT_PEER_SUMS void combineRanges(const PeerSumsArguments &args, int64_t bloc
     const uint64_t *from = words + 1;
     const PeerPlaces places{from, args.numTo ? from + args.numFrom : from, args.numFrom,
                             args.numTo ? args.numTo : args.numFrom};
-    uint64_t differences = 0;
-    for (int32_t k = 1; k < numAddresses; ++k)
-      differences |= from[k] ^ from[0];
-    const bool areVectors = differences % 16 == 0;
-    int64_t before = areVectors ? int64_t(-from[0] % 16) / width : 0;
-    before = before < elements ? before : elements;
+    int64_t before = elementsBefore(from, args.numFrom, sizeof(Vector), sizeof(One));
+    const bool areVectors =
+        before >= 0 && before == elementsBefore(places.to, places.numTo, sizeof(Sums), sizeof(Sum));
+    before = !areVectors ? 0 : before < elements ? before : elements;
     const int64_t units = areVectors ? (elements - before) / perVector : elements;
     const int64_t single = areVectors ? elements - units * perVector : 0;
     int64_t tiles = (units + 4 * threads - 1) / (4 * threads);
     tiles = tiles || !single ? tiles : 1;
     for (; next < tiles; next += args.blocks) {
       if (areVectors)
-        combineTile<Type::adds, Vector>(places, uint64_t(before * width), units, next, thread,
-                                        threads);
+        combineTile<Type, Vector, Sums>(places, before, units, next, thread, threads);
       else
-        combineTile<Type::adds, One>(places, 0, units, next, thread, threads);
+        combineTile<Type, One, Sum>(places, 0, units, next, thread, threads);
       for (int64_t k = thread; next == 0 && k < single; k += threads)
-        combineUnits<Type::adds, PeerOne<One>>(places, 0, k < before ? k : k + units * perVector,
-                                               0);
+        combineUnits<Type, PeerOne<One>, Sum>(places, 0, k < before ? k : k + units * perVector, 0);
     }
     next -= tiles;
   }

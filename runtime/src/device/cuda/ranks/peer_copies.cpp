@@ -4,7 +4,6 @@
 // Nobody else reads what is written over there: that part of all tensors is this rank's.
 
 #include "device/cuda/ranks/peer_copies.h"
-#include "device/cuda/kernels/rank_sums.h"
 
 #include <cassert>
 
@@ -25,29 +24,29 @@ Status PeerCopies::start() {
   return {};
 }
 
-Status PeerCopies::run(Collective::Kind kind, DType dtype, std::span<const PeerTensor> tensors,
+Status PeerCopies::run(Collective::Kind kind, SumTypes types, std::span<const PeerTensor> tensors,
                        CUstream stream) {
   if (tensors.empty())
     return {};
   TRAINRT_TRY(order(begun, stream, pulls));
   TRAINRT_TRY(order(begun, stream, pushes));
-  const Status made = kind == Collective::Kind::AllGather ? gather(int64_t(sizeOf(dtype)), tensors)
-                                                          : addUp(kind, dtype, tensors, stream);
+  const Status made = kind == Collective::Kind::AllGather ? gather(types.bytes().made, tensors)
+                                                          : addUp(kind, types, tensors, stream);
   // Whoever gives memory back behind an error waits for the stream alone.
   const Status pulled = made.ok() ? made : order(begun, pulls, stream);
   const Status pushed = order(done, pushes, stream);
   return !made.ok() ? made : !pulled.ok() ? pulled : pushed;
 }
 
-Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const PeerTensor> tensors,
+Status PeerCopies::addUp(Collective::Kind kind, SumTypes types, std::span<const PeerTensor> tensors,
                          CUstream stream) {
-  const auto width = int64_t(sizeOf(dtype));
+  const auto [width, sumWidth] = types.bytes();
   const int rank = exchange.rank(), world = exchange.world();
   std::vector<CutSize> sizes;
   for (const PeerTensor &one : tensors)
     sizes.push_back(one.tensor.size);
   const SumParts parts = exchange.sumsOf(kind, std::move(sizes));
-  const ExchangeWork work = parts.work(width);
+  const ExchangeWork work = parts.work(types.bytes());
   const bool isWhole = kind == Collective::Kind::AllReduce;
   assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
   // Two halves, each with a piece of every other rank.
@@ -59,7 +58,7 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
     std::vector<RankSumsArguments::Range> ranges;
     struct Place {
       const PeerTensor &of;
-      DeviceAddress inTensor, inShard;
+      DeviceAddress inTensor, inShard, inTarget;
     };
     std::vector<Place> places;
     parts.forEach(
@@ -68,7 +67,8 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
             return;
           const Place &place =
               places.emplace_back(tensors[range.tensor], DeviceAddress(range.at * width),
-                                  DeviceAddress(range.inShard * width));
+                                  DeviceAddress(range.inShard * sumWidth),
+                                  DeviceAddress((isWhole ? range.at : range.inShard) * sumWidth));
           ranges.push_back({place.of.tensor.whole + place.inTensor,
                             place.of.tensor.own + place.inShard, range.begin, range.there});
         });
@@ -83,14 +83,12 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
       return Status();
     }));
     TRAINRT_TRY(order(pulled[half], pulls, stream));
-    TRAINRT_TRY(exchange.launchSums(dtype, {room, block, world, rank, {}}, ranges, stream));
+    TRAINRT_TRY(exchange.kernels().addUp(types, {room, block, world, rank, {}}, ranges, stream));
     TRAINRT_TRY(order(summed[half], stream, pushes));
     TRAINRT_TRY(forOthers([&](int other) {
       for (size_t i = 0; exchange.gives(kind, other) && i < ranges.size(); ++i) {
-        const auto &[of, inTensor, inShard] = places[i];
-        const DeviceAddress to =
-            isWhole ? of.wholes[size_t(other)] + inTensor : of.owns[size_t(other)] + inShard;
-        TRAINRT_TRY(copy(to, ranges[i].sums, ranges[i].elements * width, pushes));
+        TRAINRT_TRY(copy(places[i].of.targets[size_t(other)] + places[i].inTarget, ranges[i].sums,
+                         ranges[i].elements * sumWidth, pushes));
       }
       return Status();
     }));
@@ -99,7 +97,7 @@ Status PeerCopies::addUp(Collective::Kind kind, DType dtype, std::span<const Pee
 }
 
 Status PeerCopies::gather(int64_t width, std::span<const PeerTensor> tensors) {
-  for (const auto &[tensor, wholes, owns] : tensors) {
+  for (const auto &[tensor, wholes, targets] : tensors) {
     const int64_t bytes = tensor.size.there(exchange.shard()) * width;
     const auto offset = DeviceAddress(exchange.shard() * tensor.size.shard * width);
     TRAINRT_TRY(forOthers([&](int other) {

@@ -12,8 +12,9 @@ class PeerCopies {
 public:
   struct PeerTensor {
     RankExchange::Tensor tensor;
-    /// By rank; shards only where those of other ranks get something.
-    std::vector<DeviceAddress> wholes, owns;
+    /// By rank. `targets`, where its sums go: shards, where those of other ranks get something; of
+    /// an all-reduce tensors of sums.
+    std::vector<DeviceAddress> wholes, targets;
   };
 
   PeerCopies(const Context &context, const RankExchange &exchange)
@@ -28,11 +29,11 @@ public:
   }
   /// A collective of these tensors, behind what is on `stream`, where all ranks' operands are known
   /// to be there. What is on it later is behind this rank's part.
-  Status run(Collective::Kind kind, DType dtype, std::span<const PeerTensor> tensors,
+  Status run(Collective::Kind kind, SumTypes types, std::span<const PeerTensor> tensors,
              CUstream stream);
 
 private:
-  Status addUp(Collective::Kind kind, DType dtype, std::span<const PeerTensor> tensors,
+  Status addUp(Collective::Kind kind, SumTypes types, std::span<const PeerTensor> tensors,
                CUstream stream);
   Status gather(int64_t width, std::span<const PeerTensor> tensors);
   Status copy(DeviceAddress to, DeviceAddress from, int64_t bytes, CUstream stream) const;

@@ -122,8 +122,8 @@ public:
   void release(DeviceAddress block) override { memory.release(block); }
   void useStreams(std::vector<CUstream> streams) override { memory.useStreams(std::move(streams)); }
   std::unique_lock<std::mutex> starting() override { return memory.starting(); }
-  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
-             CUstream stream) override;
+  Status run(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
+             const Event &done, CUstream stream) override;
   Status finish(CUstream) override { return {}; }
   /// Whoever is lost is missed by the control plane.
   Status check() const override { return ranks->failure(); }
@@ -134,7 +134,7 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  enum Kernel : size_t { SumF32, SumF64, Copy, numKernels };
+  enum Kernel : size_t { SumF32, SumF64, SumF16, SumBF16, Copy, numKernels };
   /// Flags of a kind, one for each rank: the turn whose operands it has, and the one that it is
   /// done with.
   enum Flag : size_t { Ready, Done, numFlags };
@@ -158,15 +158,16 @@ private:
     return flagsOf[own()] + DeviceAddress((way + 1) * 8192);
   }
 
-  /// Whether a rank writes to shards that others hold.
-  bool writesShards(Collective::Kind kind) const {
-    return kind == Collective::Kind::ReduceScatter && shards() < world();
+  /// Whether a rank writes to where others have something else than what it reads: shards, or sums
+  /// of another type.
+  bool writesElsewhere(Collective::Kind kind, SumTypes types) const {
+    return kind == Collective::Kind::ReduceScatter ? shards() < world() : types.widens();
   }
-  Status meet(Collective::Kind kind, std::span<const Tensor> tensors,
+  Status meet(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
               std::vector<PeerCopies::PeerTensor> &all);
-  Status enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+  Status enqueue(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                  CUstream stream);
-  std::vector<Range> rangesOf(Collective::Kind kind, int64_t width,
+  std::vector<Range> rangesOf(Collective::Kind kind, SumTypes types,
                               std::span<const PeerCopies::PeerTensor> tensors) const;
   Status await(Flag flag, CUstream stream) const;
   Status launch(Kernel kernel, std::span<const Range> ranges, const Flag *told,
@@ -196,7 +197,7 @@ Status PeerExchange::prepare(Offer &offer) {
     return Status(Code::Unsupported, "TRAINRT_EXCHANGE says so");
   if (!hasEmbedded(kernelsName))
     return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own");
-  TRAINRT_TRY(loadSums());
+  TRAINRT_TRY(loadKernels());
   if (numRanks > PeerBoard::mostRanks)
     return fail(Code::Unsupported, "there are more than ", PeerBoard::mostRanks, " ranks");
   TRAINRT_TRY(readHost(offer.host));
@@ -207,6 +208,7 @@ Status PeerExchange::prepare(Offer &offer) {
   what = "cannot load the runtime's kernels for exchanges between GPUs";
   TRAINRT_TRY(loadEmbedded(driver, kernelsName, what, module));
   constexpr const char *names[numKernels] = {"trainrt_peer_sums_f32", "trainrt_peer_sums_f64",
+                                             "trainrt_peer_sums_f16", "trainrt_peer_sums_bf16",
                                              "trainrt_peer_copy"};
   for (size_t i = 0; i < numKernels; ++i)
     TRAINRT_TRY(driver.check(driver.cuModuleGetFunction(&kernels[i], module, names[i]), what));
@@ -309,16 +311,16 @@ Status PeerExchange::awaitTrial() {
   });
 }
 
-Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+Status PeerExchange::run(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                          const Event &done, CUstream stream) {
   Status status;
   if (kind == Collective::Kind::ReduceScatter)
-    status = clearEnds(dtype, tensors, stream);
-  const size_t most = writesShards(kind) ? mostTensors / 2 : mostTensors;
+    status = clearEnds(types.made, tensors, stream);
+  const size_t most = writesElsewhere(kind, types) ? mostTensors / 2 : mostTensors;
   while (status.ok() && !tensors.empty()) {
     const auto some = tensors.first(std::min(tensors.size(), most));
     tensors = tensors.subspan(some.size());
-    status = enqueue(kind, dtype, some, stream);
+    status = enqueue(kind, types, some, stream);
   }
   if (status.ok())
     status = record(done, stream);
@@ -331,10 +333,12 @@ Status PeerExchange::run(Collective::Kind kind, DType dtype, std::span<const Ten
 
 /// The hosts meet here, so that each knows where the others' tensors are before it enqueues
 /// anything: none is ahead of another one by more than the work of its GPU.
-Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors,
+Status PeerExchange::meet(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                           std::vector<PeerCopies::PeerTensor> &all) {
   const size_t count = tensors.size();
-  std::vector<PeerPlace> places(writesShards(kind) ? 2 * count : count);
+  const bool isWhole = kind == Collective::Kind::AllReduce;
+  const bool tellsTargets = writesElsewhere(kind, types);
+  std::vector<PeerPlace> places(tellsTargets ? 2 * count : count);
   bool isNew = false;
   auto place = [&](DeviceAddress address, PeerPlace &of) {
     if (!memory.isKnown(address) && !std::exchange(isNew, true))
@@ -345,8 +349,8 @@ Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors
     const Tensor &tensor = tensors[i];
     if (tensor.size.elements)
       TRAINRT_TRY(place(tensor.whole, places[i]));
-    if (tensor.size.elements && writesShards(kind))
-      TRAINRT_TRY(place(tensor.own, places[count + i]));
+    if (tensor.size.elements && tellsTargets)
+      TRAINRT_TRY(place(isWhole ? tensor.sums : tensor.own, places[count + i]));
     all.push_back(
         {tensor, std::vector<DeviceAddress>(numRanks), std::vector<DeviceAddress>(numRanks)});
   }
@@ -357,7 +361,7 @@ Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors
       return fail(Code::RankLost, "rank ", other, " exchanges other tensors than rank ", rank());
     for (size_t i = 0; i < places.size(); ++i) {
       PeerCopies::PeerTensor &tensor = all[i % count];
-      DeviceAddress &address = (i < count ? tensor.wholes : tensor.owns)[size_t(other)];
+      DeviceAddress &address = (i < count ? tensor.wholes : tensor.targets)[size_t(other)];
       PeerPlace theirs;
       std::memcpy(&theirs, told[size_t(other)].data() + i * sizeof theirs, sizeof theirs);
       if (other == rank() || !theirs.block)
@@ -369,58 +373,61 @@ Status PeerExchange::meet(Collective::Kind kind, std::span<const Tensor> tensors
   }
   for (PeerCopies::PeerTensor &one : all) {
     one.wholes[own()] = one.tensor.whole;
-    one.owns[own()] = one.tensor.own;
+    if (isWhole && !tellsTargets)
+      one.targets = one.wholes;
+    one.targets[own()] = isWhole ? one.tensor.sums : one.tensor.own;
   }
   // All see that there is something new, and go on when all have opened it.
   return isNew ? board.gather({}, told) : Status();
 }
 
-Status PeerExchange::enqueue(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+Status PeerExchange::enqueue(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                              CUstream stream) {
   TRAINRT_TRY(ranks->failure());
   if (isEnded)
     return Status(Code::RankLost, "the connection of the GPUs has been given up");
-  const auto width = int64_t(sizeOf(dtype));
   std::vector<PeerCopies::PeerTensor> all;
-  TRAINRT_TRY(meet(kind, tensors, all));
-  assert((kind == Collective::Kind::AllGather || dtype == DType::F32 || dtype == DType::F64) &&
+  TRAINRT_TRY(meet(kind, types, tensors, all));
+  static_assert(int(DType::F32) == SumF32 && int(DType::F64) == SumF64 &&
+                int(DType::F16) == SumF16 && int(DType::BF16) == SumBF16);
+  assert((kind == Collective::Kind::AllGather || isFloat(types.sent)) &&
          "readProgram refuses other sums");
-  const Kernel kernel = kind == Collective::Kind::AllGather ? Copy
-                        : dtype == DType::F64               ? SumF64
-                                                            : SumF32;
+  const Kernel kernel = kind == Collective::Kind::AllGather ? Copy : Kernel(types.sent);
   std::vector<PeerCopies::PeerTensor> copied, small;
   for (PeerCopies::PeerTensor &one : all)
-    (one.tensor.size.shard * width >= settings.copied ? copied : small).push_back(std::move(one));
+    (one.tensor.size.shard * types.bytes().sent >= settings.copied ? copied : small)
+        .push_back(std::move(one));
   ++turn;
   const Flag ready = Ready, done = Done;
   TRAINRT_TRY(launch(Copy, {}, &ready, stream));
   TRAINRT_TRY(await(Ready, stream));
-  TRAINRT_TRY(copies.run(kind, dtype, copied, stream));
-  TRAINRT_TRY(launch(kernel, rangesOf(kind, width, small), &done, stream));
+  TRAINRT_TRY(copies.run(kind, types, copied, stream));
+  TRAINRT_TRY(launch(kernel, rangesOf(kind, types, small), &done, stream));
   TRAINRT_TRY(await(Done, stream));
   // What is behind it sees what the others wrote.
   return launch(Copy, {}, nullptr, stream);
 }
 
 std::vector<PeerExchange::Range>
-PeerExchange::rangesOf(Collective::Kind kind, int64_t width,
+PeerExchange::rangesOf(Collective::Kind kind, SumTypes types,
                        std::span<const PeerCopies::PeerTensor> tensors) const {
+  const auto [width, sumWidth] = types.bytes();
   std::vector<Range> ranges;
   // Addresses at an offset, in the memory of all ranks, or of those that get something.
-  auto at = [&](const std::vector<DeviceAddress> &places, int64_t element, bool ofAll) {
+  auto at = [&](const std::vector<DeviceAddress> &places, int64_t bytes, bool ofAll) {
     std::vector<DeviceAddress> addresses;
     for (int other = 0; other < world(); ++other)
       if (ofAll || gives(kind, other))
-        addresses.push_back(places[size_t(other)] + DeviceAddress(element * width));
+        addresses.push_back(places[size_t(other)] + DeviceAddress(bytes));
     return addresses;
   };
   std::vector<CutSize> sizes;
-  for (const auto &[tensor, wholes, owns] : tensors) {
+  for (const auto &[tensor, wholes, targets] : tensors) {
     sizes.push_back(tensor.size);
     if (const int64_t there = tensor.size.there(shard());
         there && kind == Collective::Kind::AllGather)
       ranges.push_back(
-          {there * width, {tensor.own}, at(wholes, shard() * tensor.size.shard, false)});
+          {there * width, {tensor.own}, at(wholes, shard() * tensor.size.shard * width, false)});
   }
   if (kind == Collective::Kind::AllGather)
     return ranges;
@@ -429,9 +436,11 @@ PeerExchange::rangesOf(Collective::Kind kind, int64_t width,
     const PeerCopies::PeerTensor &one = tensors[range.tensor];
     std::vector<DeviceAddress> to;
     if (kind == Collective::Kind::ReduceScatter)
-      to = at(one.owns, range.inShard, false);
+      to = at(one.targets, range.inShard * sumWidth, false);
+    else if (types.widens())
+      to = at(one.targets, range.at * sumWidth, false);
     if (range.there)
-      ranges.push_back({range.there, at(one.wholes, range.at, true), std::move(to)});
+      ranges.push_back({range.there, at(one.wholes, range.at * width, true), std::move(to)});
   });
   return ranges;
 }
@@ -467,6 +476,7 @@ Status PeerExchange::launch(Kernel kernel, std::span<const Range> ranges, const 
       *next++ = uint64_t(range.elements);
       next = std::copy(range.from.begin(), range.from.end(), next);
       next = std::copy(range.to.begin(), range.to.end(), next);
+      // Of numbers of 16 bits a thread takes as many as of f32.
       const int64_t width = kernel == Copy ? 1 : kernel == SumF64 ? 8 : 4;
       tiles += (range.elements * width + tileBytes - 1) / tileBytes;
     }

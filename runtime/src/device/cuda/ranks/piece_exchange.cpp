@@ -3,7 +3,6 @@
 // sends it that, and in an all-reduce gets the sums. Pieces are sent from where they are and arrive
 // where they belong; only what is added up is staged.
 
-#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/ranks/device_ranks.h"
 #include "device/cuda/ranks/rank_exchange.h"
 
@@ -23,18 +22,19 @@ public:
     staging = address;
     stagingSize = bytes;
   }
-  Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors, const Event &done,
-             CUstream stream) override;
+  Status run(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
+             const Event &done, CUstream stream) override;
   Status finish(CUstream stream) override;
   Status check() const override { return carrier->check(); }
   void abort(const Status &why) override;
 
 private:
-  Status addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+  Status addUp(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                const Event &done, CUstream stream);
-  Status addInOrder(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+  Status addInOrder(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                     const Event &done, CUstream stream);
   Status gather(DType dtype, std::span<const Tensor> tensors, const Event &done, CUstream stream);
+  Status widen(DType from, std::span<const Tensor> tensors, CUstream stream) const;
 
   std::unique_ptr<DeviceRanks> carrier;
   DeviceAddress staging = 0;
@@ -47,7 +47,7 @@ private:
 };
 
 Status PieceExchange::start(const Context &context) {
-  TRAINRT_TRY(loadSums());
+  TRAINRT_TRY(loadKernels());
   return ranks && ranks->sharesMemory() ? createSharedRanks(context, *ranks, carrier)
                                         : createNcclRanks(context, ranks, carrier);
 }
@@ -61,13 +61,13 @@ void PieceExchange::abort(const Status &why) {
 
 /// Where a rank fails, the others wait for it: they are told. Sums that have not left are waited
 /// for by what is of another kind, as that may read them.
-Status PieceExchange::run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+Status PieceExchange::run(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                           const Event &done, CUstream stream) {
   if (kind != Collective::Kind::AllReduce)
     TRAINRT_TRY(finish(stream));
   const Status status = kind == Collective::Kind::AllGather
-                            ? gather(dtype, tensors, done, stream)
-                            : addUp(kind, dtype, tensors, done, stream);
+                            ? gather(types.made, tensors, done, stream)
+                            : addUp(kind, types, tensors, done, stream);
   if (!status.ok())
     abort(status);
   return status;
@@ -87,23 +87,36 @@ Status PieceExchange::finish(CUstream stream) {
 }
 
 /// NCCL knows shards that are equal, without an end that is beyond their tensor's; others are added
-/// up here.
-Status PieceExchange::addUp(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+/// up here. It would round each sum to the type of what is added: so tensors of 16 bits are made
+/// f32 before they become the same everywhere, and are added up here where only shards have room
+/// for it.
+Status PieceExchange::addUp(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                             const Event &done, CUstream stream) {
   const bool cuts = kind == Collective::Kind::ReduceScatter;
   if (cuts)
-    TRAINRT_TRY(clearEnds(dtype, tensors, stream));
-  if (!ranks || !ranks->wantsVendorSums())
-    return addInOrder(kind, dtype, tensors, done, stream);
+    TRAINRT_TRY(clearEnds(types.made, tensors, stream));
+  if (!ranks || !ranks->wantsVendorSums() || (cuts && types.widens()))
+    return addInOrder(kind, types, tensors, done, stream);
+  if (types.widens())
+    TRAINRT_TRY(widen(types.sent, tensors, stream));
   std::vector<DeviceRanks::Sum> sums;
   std::vector<Tensor> uneven;
   for (const Tensor &tensor : tensors)
     if (cuts && tensor.size.shard * world() != tensor.size.elements)
       uneven.push_back(tensor);
     else if (tensor.size.elements)
-      sums.push_back({tensor.whole, cuts ? tensor.own : tensor.whole, tensor.size.elements, cuts});
-  TRAINRT_TRY(carrier->addUp(dtype, sums, stream));
-  return addInOrder(kind, dtype, uneven, done, stream);
+      sums.push_back({cuts ? tensor.whole : tensor.sums, cuts ? tensor.own : tensor.sums,
+                      tensor.size.elements, cuts});
+  TRAINRT_TRY(carrier->addUp(types.made, sums, stream));
+  return addInOrder(kind, types.made, uneven, done, stream);
+}
+
+Status PieceExchange::widen(DType from, std::span<const Tensor> tensors, CUstream stream) const {
+  std::vector<RankSumsArguments::Range> ranges;
+  for (const Tensor &tensor : tensors)
+    if (tensor.size.elements)
+      ranges.push_back({tensor.whole, tensor.sums, 0, tensor.size.elements});
+  return kernels().widen(from, ranges, stream);
 }
 
 /// Shards as they are, whatever their type, of the ranks of a replica.
@@ -133,16 +146,17 @@ Status PieceExchange::gather(DType dtype, std::span<const Tensor> tensors, const
 
 /// The sum of an element is made by one rank only, from zero over the ranks from 0 on. Whoever else
 /// needs it gets it together with the pieces of the next block: all end with the same bits.
-Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
+Status PieceExchange::addInOrder(Collective::Kind kind, SumTypes types,
                                  std::span<const Tensor> tensors, const Event &done,
                                  CUstream stream) {
-  assert((dtype == DType::F32 || dtype == DType::F64) && "readProgram refuses other sums");
-  const auto width = int64_t(sizeOf(dtype));
+  assert((types.made == DType::F32 || types.made == DType::F64) &&
+         "readProgram refuses other sums");
+  const auto [width, sumWidth] = types.bytes();
   std::vector<CutSize> sizes;
   for (const Tensor &tensor : tensors)
     sizes.push_back(tensor.size);
   const SumParts parts = sumsOf(kind, std::move(sizes));
-  const ExchangeWork work = parts.work(width);
+  const ExchangeWork work = parts.work(types.bytes());
   assert(work.deviceStaging() <= stagingSize && "the room for it was got with the plan");
   const int64_t block = work.deviceBlock();
   for (int64_t begin = 0; begin < work.part; begin += block) {
@@ -162,10 +176,13 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
           fn(range, tensors[range.tensor].whole + DeviceAddress(range.at * width));
       });
     };
+    auto inSums = [&](const RankParts::Range &range) {
+      return tensors[range.tensor].sums + DeviceAddress(range.at * sumWidth);
+    };
     std::vector<RankSumsArguments::Range> ranges;
     // Of this rank's shards, and of those that others have, too.
     auto inShard = [&](const RankParts::Range &range) {
-      return tensors[range.tensor].own + DeviceAddress(range.inShard * width);
+      return tensors[range.tensor].own + DeviceAddress(range.inShard * sumWidth);
     };
     inTensors(rank(), [&](const RankParts::Range &range, DeviceAddress own) {
       ranges.push_back({own, inShard(range), range.begin, range.there});
@@ -182,17 +199,17 @@ Status PieceExchange::addInOrder(Collective::Kind kind, DType dtype,
     if (gathering.done)
       TRAINRT_TRY(record(*gathering.done, stream));
     gathering = {};
-    TRAINRT_TRY(launchSums(dtype, {staging, work.devicePiece() / width, world(), rank(), {}},
-                           ranges, stream));
+    TRAINRT_TRY(kernels().addUp(types, {staging, work.devicePiece() / width, world(), rank(), {}},
+                                ranges, stream));
     forOthers([&](int which) {
       if (!gives(kind, which))
         return;
       for (const RankSumsArguments::Range &range : ranges)
-        gathering.sent.push_back({which, range.sums, range.elements * width});
-      inTensors(which, [&](const RankParts::Range &range, DeviceAddress place) {
+        gathering.sent.push_back({which, range.sums, range.elements * sumWidth});
+      inTensors(which, [&](const RankParts::Range &range, DeviceAddress) {
         const bool isWhole = kind == Collective::Kind::AllReduce;
         gathering.received.push_back(
-            {which, isWhole ? place : inShard(range), range.there * width});
+            {which, isWhole ? inSums(range) : inShard(range), range.there * sumWidth});
       });
       gathering.done = &done;
     });

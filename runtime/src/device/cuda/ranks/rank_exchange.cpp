@@ -3,15 +3,8 @@
 
 #include "device/cuda/ranks/rank_exchange.h"
 #include "device/cuda/device.h"
-#include "device/cuda/kernels/embedded_kernels.h"
-#include "device/cuda/kernels/rank_sums.h"
 
 namespace trainrt::cuda {
-
-namespace {
-constexpr const char *sumsName = "rank_sums";
-constexpr unsigned verdictThreads = 256, sumThreads = 256, mostSumBlocks = 2048;
-} // namespace
 
 /// NCCL's own sums are not to be had without it.
 Status RankExchange::open(const Context &context, Communicator *ranks,
@@ -30,24 +23,9 @@ Status RankExchange::open(const Context &context, Communicator *ranks,
   return {};
 }
 
-RankExchange::~RankExchange() {
-  if (module)
-    driver.cuModuleUnload(module);
-}
+RankExchange::~RankExchange() = default;
 
-Status RankExchange::loadSums() {
-  if (!hasEmbedded(sumsName))
-    return Status(Code::Unsupported, "this build of libtrainrt has no kernels of its own, by which "
-                                     "ranks on GPUs add up; build it where clang has the target "
-                                     "NVPTX");
-  const char *what = "cannot load the runtime's kernels for the sums over ranks";
-  TRAINRT_TRY(loadEmbedded(driver, sumsName, what, module));
-  TRAINRT_TRY(
-      driver.check(driver.cuModuleGetFunction(&sums[0], module, "trainrt_rank_sums_f32"), what));
-  TRAINRT_TRY(
-      driver.check(driver.cuModuleGetFunction(&sums[1], module, "trainrt_rank_sums_f64"), what));
-  return driver.check(driver.cuModuleGetFunction(&verdicts, module, "trainrt_verdict"), what);
-}
+Status RankExchange::loadKernels() { return RankKernels::load(driver, loaded); }
 
 /// Of any way that ranks may take.
 int64_t stagingBytes(const ExecutionPlan &plan, int world, int shards) {
@@ -60,46 +38,15 @@ int64_t stagingBytes(const ExecutionPlan &plan, int world, int shards) {
 }
 
 /// Where nothing of a shard is within the tensor nobody asks for its address.
-RankExchange::Tensor RankExchange::inPlace(DType dtype, DeviceAddress address,
+RankExchange::Tensor RankExchange::reduced(DType made, DeviceAddress address, DeviceAddress sums,
                                            int64_t elements) const {
   const int64_t shard = (elements + world() - 1) / world();
-  return {
-      address, address + DeviceAddress(rank() * shard * int64_t(sizeOf(dtype))), {elements, shard}};
+  const auto begin = DeviceAddress(rank() * shard * int64_t(sizeOf(made)));
+  return {address, sums + begin, {elements, shard}, sums};
 }
 
 std::chrono::milliseconds RankExchange::limit() const {
   return ranks ? ranks->limit() : std::chrono::milliseconds(std::chrono::minutes(2));
-}
-
-Status RankExchange::judge(DeviceAddress slots, int64_t count, DeviceAddress verdict,
-                           CUstream stream) const {
-  VerdictArguments arguments{slots, count, verdict};
-  void *parameters[] = {&arguments};
-  return driver.check(driver.cuLaunchKernel(verdicts, 1, 1, 1, verdictThreads, 1, 1, 0, stream,
-                                            parameters, nullptr),
-                      "cannot start the runtime's kernel for the verdict of a step");
-}
-
-Status RankExchange::launchSums(DType dtype, RankSumsArguments arguments,
-                                std::span<const RankSumsArguments::Range> ranges,
-                                CUstream stream) const {
-  while (!ranges.empty()) {
-    const auto some =
-        ranges.first(std::min<size_t>(ranges.size(), size_t(RankSumsArguments::mostRanges)));
-    ranges = ranges.subspan(some.size());
-    std::copy(some.begin(), some.end(), arguments.ranges);
-    int64_t most = 0;
-    for (const RankSumsArguments::Range &range : some)
-      most = std::max(most, range.elements);
-    const auto blocks =
-        unsigned(std::min<int64_t>(mostSumBlocks, (most + sumThreads - 1) / sumThreads));
-    void *parameters[] = {&arguments};
-    TRAINRT_TRY(
-        driver.check(driver.cuLaunchKernel(sums[dtype == DType::F64], blocks, unsigned(some.size()),
-                                           1, sumThreads, 1, 1, 0, stream, parameters, nullptr),
-                     "cannot start the runtime's kernel for the sums over ranks"));
-  }
-  return {};
 }
 
 Status RankExchange::record(const Event &event, CUstream stream) const {

@@ -7,8 +7,8 @@
 #include "comm/communicator.h"
 #include "comm/rank_parts.h"
 #include "device/cuda/context.h"
-#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/ranks/rank_kernels.h"
 #include "format/commands/collective.h"
 
 #include <memory>
@@ -20,10 +20,11 @@ namespace trainrt::cuda {
 class RankExchange {
 public:
   /// In this rank's memory: a tensor, and where its shard is or becomes one. An all-reduce, which
-  /// knows no shards, has those of `inPlace`.
+  /// knows no shards, has those of `reduced`, which are parts of `sums`.
   struct Tensor {
     DeviceAddress whole, own;
     CutSize size;
+    DeviceAddress sums = 0; ///< of an all-reduce alone: `whole`, or where its sums go
   };
 
   /// All ranks call it, unless they are threads; the context is current, here and when this is
@@ -50,8 +51,11 @@ public:
     return {std::move(tensors), world(), kind == Collective::Kind::AllReduce ? world() : shards()};
   }
   std::chrono::milliseconds limit() const;
-  /// A tensor that is cut into shards as equal as can be, which lie within it.
-  Tensor inPlace(DType dtype, DeviceAddress address, int64_t elements) const;
+  /// A tensor of an all-reduce, whose sums are of type `made`: cut into shards as equal as can be.
+  Tensor reduced(DType made, DeviceAddress address, DeviceAddress sums, int64_t elements) const;
+  Tensor inPlace(DType dtype, DeviceAddress address, int64_t elements) const {
+    return reduced(dtype, address, address, elements);
+  }
 
   /// Bytes that a collective needs beside its tensors.
   virtual int64_t stagingBytes(const ExchangeWork &work) const = 0;
@@ -69,35 +73,29 @@ public:
   /// Enqueues a collective (comm/collectives.h); some of an all-reduce with the next one, or with
   /// `finish`. `done` is recorded behind it. All ranks call it, in the same order among such calls.
   /// Behind an error nothing more is exchanged.
-  virtual Status run(Collective::Kind kind, DType dtype, std::span<const Tensor> tensors,
+  virtual Status run(Collective::Kind kind, SumTypes types, std::span<const Tensor> tensors,
                      const Event &done, CUstream stream) = 0;
-  /// Lets the f32 at `verdict` be 1 where one of these error slots is taken.
-  Status judge(DeviceAddress slots, int64_t count, DeviceAddress verdict, CUstream stream) const;
   /// The rest of what was begun, if there is any: before anything reads the tensors.
   virtual Status finish(CUstream stream) = 0;
   /// Why what is enqueued will never end; OK while it may.
   virtual Status check() const = 0;
-  /// Starts the kernel that adds up these ranges and the other ranks' pieces of them.
-  Status launchSums(DType dtype, RankSumsArguments arguments,
-                    std::span<const RankSumsArguments::Range> ranges, CUstream stream) const;
+  const RankKernels &kernels() const { return *loaded; }
   Status record(const Event &event, CUstream stream) const;
   /// Ends what is enqueued, and what the other ranks wait for.
   virtual void abort(const Status &why) = 0;
 
 protected:
   RankExchange(const Driver &driver, Communicator *ranks) : driver(driver), ranks(ranks) {}
-  /// The runtime's kernels for ranks' numbers. Unsupported where the build has none.
-  Status loadSums();
+  /// `kernels`. Unsupported where the build has none.
+  Status loadKernels();
   /// Clears what shards have beyond the ends of their tensors.
   Status clearEnds(DType dtype, std::span<const Tensor> tensors, CUstream stream) const;
 
   const Driver &driver;
   Communicator *const ranks;
-  CUfunction sums[2] = {}; ///< of f32, of f64
-  CUfunction verdicts = nullptr;
 
 private:
-  CUmodule module = nullptr;
+  std::unique_ptr<RankKernels> loaded;
 };
 
 /// By pieces that NCCL carries, or, where ranks are threads, copies within the GPU.
