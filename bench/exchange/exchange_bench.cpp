@@ -3,12 +3,14 @@
 //
 // Of each collective, size (MB of f32) and number of tensors that this is in, milliseconds (median
 // of 20) and GB/s that a GPU sends, which is what it gets: of n bytes 2 n (W - 1) / W in an
-// all-reduce and half of that in the others. BLOCKS are those of the exchanges' kernels; without,
+// all-reduce and half of that in the others. "bf16": as many numbers of bf16, with sums in f32;
+// pieces are half. BLOCKS are those of the exchanges' kernels; without,
 // 8, 16 and 32. TRAINRT_EXCHANGE=nccl measures NCCL. Sums are checked.
 
 #include "comm/process_ranks.h"
 #include "device/cuda/ranks/rank_exchange.h"
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -27,8 +29,10 @@ struct Case {
   Kind kind;
   const char *name;
   int64_t megabytes, tensors;
+  SumTypes types = DType::F32;
 };
-constexpr Case cases[] = {
+const SumTypes narrow(DType::BF16, DType::F32);
+const Case cases[] = {
     {Kind::AllReduce, "all_reduce", 25, 1},
     {Kind::AllReduce, "all_reduce", 100, 1},
     {Kind::AllReduce, "all_reduce", 100, 64},
@@ -36,6 +40,10 @@ constexpr Case cases[] = {
     {Kind::AllReduce, "all_reduce", 1, 256},
     {Kind::ReduceScatter, "reduce_scatter", 100, 16},
     {Kind::ReduceScatter, "reduce_scatter", 400, 8},
+    {Kind::AllReduce, "all_reduce bf16", 100, 64, narrow},
+    {Kind::AllReduce, "all_reduce bf16", 400, 8, narrow},
+    {Kind::AllReduce, "all_reduce bf16", 1, 256, narrow},
+    {Kind::ReduceScatter, "reduce_scatter bf16", 400, 8, narrow},
     {Kind::AllGather, "all_gather", 100, 16},
     {Kind::AllGather, "all_gather", 400, 8},
 };
@@ -46,8 +54,8 @@ struct Bench {
   const Context &context;
   Communicator &ranks;
   CUstream stream = nullptr;
-  CUdeviceptr whole = 0, own = 0, staging = 0;
-  std::vector<float> host = std::vector<float>(1024);
+  CUdeviceptr whole = 0, own = 0, staging = 0; ///< `own`: shards, or sums of another type
+  static constexpr int checked = 1024;
 
   Status start() {
     const Driver &driver = context.driver();
@@ -64,9 +72,11 @@ struct Bench {
     const int64_t elements = what.megabytes * 1'000'000 / 4 / what.tensors / 64 * 64;
     const int64_t shard = (elements / 64 + ranks.world() - 1) / ranks.world() * 64;
     for (int64_t i = 0; i < what.tensors; ++i) {
-      const auto at = DeviceAddress(i * elements * 4);
+      const auto at = DeviceAddress(i * elements * what.types.bytes().sent),
+                 made = DeviceAddress(i * elements * 4);
       if (what.kind == Kind::AllReduce)
-        tensors.push_back(exchange.inPlace(DType::F32, whole + at, elements));
+        tensors.push_back(exchange.reduced(
+            DType::F32, whole + at, what.types.widens() ? own + made : whole + at, elements));
       else
         tensors.push_back({whole + at, own + DeviceAddress(i * shard * 4), {elements, shard}});
     }
@@ -77,26 +87,40 @@ struct Bench {
   Status check(RankExchange &exchange, const Case &what, const Event &done) {
     const Driver &driver = context.driver();
     const std::vector<RankExchange::Tensor> tensors = tensorsOf(what, exchange);
-    auto copy = [&](DeviceAddress at, bool isBack) {
-      const size_t bytes = host.size() * 4;
-      const CUresult result = isBack ? driver.cuMemcpyDtoHAsync(host.data(), at, bytes, stream)
-                                     : driver.cuMemcpyHtoDAsync(at, host.data(), bytes, stream);
+    auto copied = [&](CUresult result) {
       TRAINRT_TRY(driver.check(result, "cannot copy"));
       return driver.check(driver.cuStreamSynchronize(stream), "cannot copy");
     };
-    for (size_t i = 0; i < host.size(); ++i)
-      host[i] = float(i + size_t(ranks.rank()));
-    TRAINRT_TRY(copy(what.kind == Kind::AllGather ? tensors[0].own : tensors[0].whole, false));
-    TRAINRT_TRY(exchange.run(what.kind, DType::F32, tensors, done, stream));
+    // Small enough for 8 bits of bf16.
+    auto number = [](int rank, int i) { return float(i % 128 + rank); };
+    std::vector<float> host(checked);
+    for (int i = 0; i < checked; ++i)
+      host[size_t(i)] = number(ranks.rank(), i);
+    std::vector<uint16_t> high(checked);
+    for (int i = 0; i < checked; ++i)
+      high[size_t(i)] = uint16_t(std::bit_cast<uint32_t>(host[size_t(i)]) >> 16);
+    const void *from = host.data();
+    if (what.types.widens())
+      from = high.data();
+    TRAINRT_TRY(copied(
+        driver.cuMemcpyHtoDAsync(what.kind == Kind::AllGather ? tensors[0].own : tensors[0].whole,
+                                 from, size_t(checked * what.types.bytes().sent), stream)));
+    TRAINRT_TRY(exchange.run(what.kind, what.types, tensors, done, stream));
     TRAINRT_TRY(exchange.finish(stream));
     TRAINRT_TRY(driver.check(driver.cuStreamSynchronize(stream), "cannot exchange"));
     const bool isShard = what.kind == Kind::ReduceScatter;
-    TRAINRT_TRY(copy(isShard ? tensors[0].own : tensors[0].whole, true));
-    const int world = ranks.world();
-    for (size_t i = 0; i < host.size() && (!isShard || ranks.rank() == 0); ++i) {
-      const float sum = float(int(i) * world + world * (world - 1) / 2);
-      if (host[i] != (what.kind == Kind::AllGather ? float(i) : sum))
-        return fail(Code::Internal, what.name, ": element ", i, " is ", host[i]);
+    const bool isWhole = what.kind == Kind::AllReduce;
+    TRAINRT_TRY(copied(driver.cuMemcpyDtoHAsync(host.data(),
+                                                isShard   ? tensors[0].own
+                                                : isWhole ? tensors[0].sums
+                                                          : tensors[0].whole,
+                                                checked * 4, stream)));
+    for (int i = 0; i < checked && (!isShard || ranks.rank() == 0); ++i) {
+      float sum = 0;
+      for (int rank = 0; rank < ranks.world(); ++rank)
+        sum += number(rank, i);
+      if (host[size_t(i)] != (what.kind == Kind::AllGather ? number(0, i) : sum))
+        return fail(Code::Internal, what.name, ": element ", i, " is ", host[size_t(i)]);
     }
     return {};
   }
@@ -112,11 +136,11 @@ struct Bench {
     TRAINRT_TRY(check(exchange, what, done));
     std::vector<float> times;
     for (int i = 0; i < repetitions + 3; ++i) {
-      TRAINRT_TRY(exchange.run(what.kind, DType::F32, tensors, done, stream));
+      TRAINRT_TRY(exchange.run(what.kind, what.types, tensors, done, stream));
       TRAINRT_TRY(exchange.finish(stream));
       // Two behind each other: the second one's ranks begin together.
       driver.cuEventRecord(begin.get(), stream);
-      TRAINRT_TRY(exchange.run(what.kind, DType::F32, tensors, done, stream));
+      TRAINRT_TRY(exchange.run(what.kind, what.types, tensors, done, stream));
       TRAINRT_TRY(exchange.finish(stream));
       driver.cuEventRecord(end.get(), stream);
       TRAINRT_TRY(driver.check(driver.cuStreamSynchronize(stream), "cannot exchange"));
@@ -127,10 +151,11 @@ struct Bench {
     times.erase(times.begin(), times.begin() + 3);
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
+    const auto [from, made] = what.types.bytes();
     const double sent = double(what.megabytes) * 1e6 * (ranks.world() - 1) / ranks.world() *
-                        (what.kind == Kind::AllReduce ? 2 : 1);
+                        double(from + (what.kind == Kind::AllReduce ? made : 0)) / 4;
     if (ranks.rank() == 0)
-      std::printf("%-6s %-15s %4ld MB in %3ld  %8.3f ms  %7.1f GB/s\n", blocks, what.name,
+      std::printf("%-6s %-19s %4ld MB in %3ld  %8.3f ms  %7.1f GB/s\n", blocks, what.name,
                   long(what.megabytes), long(what.tensors), median, sent / median / 1e6);
     return {};
   }

@@ -8,6 +8,7 @@
 #include "dialects/Train/Collectives/Collectives.h"
 #include "format/memory/exchange_work.h"
 #include "format/memory/working_memory.h"
+#include "format/program.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -22,7 +23,7 @@ namespace fb = trainrt::fb;
 //===----------------------------------------------------------------------===//
 
 void CollectiveOp::getEffects(Effects &effects) {
-  if (getKind() == CollectiveKind::all_reduce) {
+  if (isInPlace()) {
     read(effects, getTensorsMutable());
     write(effects, getTensorsMutable());
     return;
@@ -41,12 +42,17 @@ LogicalResult CollectiveOp::verify() {
   if (getElements().getDims().size() != getTensors().size())
     return emitOpError("expected a number of elements for each of ")
            << getTensors().size() << " tensors, got " << getElements().getDims().size();
-  if (getKind() != CollectiveKind::all_reduce && getTensors().size() % 2)
+  if (!isInPlace() && getTensors().size() % 2)
     return emitOpError("expected as many tensors to write as to read, got ")
            << getTensors().size() << " together";
   if (getKind() != CollectiveKind::all_gather && !getElementType().isF32() &&
       !getElementType().isF64())
     return emitOpError("expected tensors of f32 or f64, got ") << getElementType();
+  if (std::optional<Type> sent = getSent();
+      sent && (getKind() == CollectiveKind::all_gather || !getElementType().isF32() ||
+               getVerdict() || (!sent->isBF16() && !sent->isF16())))
+    return emitOpError("expected sums of bf16 or f16 in f32, got those of ")
+           << *sent << " in " << getElementType();
   return success();
 }
 
@@ -54,11 +60,14 @@ LogicalResult CollectiveOp::verify() {
 static trainrt::ExchangeWork workOf(CollectiveOp op, ArrayRef<int64_t> elements, int64_t world,
                                     int64_t shards) {
   const int64_t width = train::getElementBytes(op.getElementType());
+  const trainrt::ElementBytes bytes(
+      train::getElementBytes(op.getSent().value_or(op.getElementType())), width);
   switch (op.getKind()) {
   case CollectiveKind::all_reduce:
-    return trainrt::ExchangeWork::ofSums(width, elements, world);
+    return trainrt::ExchangeWork::ofSums(
+        bytes, op.isInPlace() ? elements : elements.take_front(elements.size() / 2), world);
   case CollectiveKind::reduce_scatter:
-    return trainrt::ExchangeWork::ofSumsInShards(width, elements.drop_front(elements.size() / 2),
+    return trainrt::ExchangeWork::ofSumsInShards(bytes, elements.drop_front(elements.size() / 2),
                                                  world, shards);
   case CollectiveKind::all_gather:
     return trainrt::ExchangeWork::ofShards(width, elements.take_front(elements.size() / 2), shards);
@@ -106,18 +115,45 @@ CommandTable CollectiveOp::buildTable(TableBuilder &builder) {
   static_assert(int(CollectiveKind::all_reduce) == int(fb::CollectiveKind::all_reduce));
   static_assert(int(CollectiveKind::reduce_scatter) == int(fb::CollectiveKind::reduce_scatter));
   static_assert(int(CollectiveKind::all_gather) == int(fb::CollectiveKind::all_gather));
+  flatbuffers::Optional<fb::DType> sent;
+  if (getSent()) {
+    sent = *getDType(*getSent());
+    builder.version = std::max(builder.version, trainrt::narrowSumsMajor);
+  }
   return builder.finish(fb::CreateCollective(builder.out, fb::CollectiveKind(getKind()),
-                                             *getDType(getElementType()), getVerdict()));
+                                             *getDType(getElementType()), getVerdict(), sent));
 }
 
 //===----------------------------------------------------------------------===//
 // From the train dialect
 //===----------------------------------------------------------------------===//
 
+/// From buffers to others, as nothing of a tensor lies where it does in its shard, or in its sums
+/// of another type.
+static LogicalResult emitBeside(Operation *op, CollectiveKind kind, CallEmitter &emitter) {
+  SmallVector<Value> buffers;
+  SmallVector<DimAttr> elements;
+  for (Value operand : op->getOperands())
+    buffers.push_back(emitter.placeOf(operand).buffer);
+  for (Value result : op->getResults())
+    buffers.push_back(emitter.placeUpdate(op, result));
+  for (Value value : llvm::concat<Value>(llvm::to_vector_of<Value>(op->getOperands()),
+                                         llvm::to_vector_of<Value>(op->getResults())))
+    elements.push_back(train::getNumElements(value.getType()));
+  Type sent = train::getElementType(op->getOperand(0)),
+       made = train::getElementType(op->getResult(0));
+  CollectiveOp::create(emitter.builder, op->getLoc(), kind, /*verdict=*/false,
+                       sent == made ? TypeAttr() : TypeAttr::get(sent), buffers,
+                       DimsAttr::get(op->getContext(), elements), made);
+  return success();
+}
+
 namespace {
 struct AllReduceModel : LibraryCallOpInterface::ExternalModel<AllReduceModel, train::AllReduceOp> {
   LogicalResult emitCall(Operation *operation, CallEmitter &emitter) const {
     auto op = cast<train::AllReduceOp>(operation);
+    if (train::widensOverRanks(op))
+      return emitBeside(op, CollectiveKind::all_reduce, emitter);
     SmallVector<Value> buffers;
     SmallVector<DimAttr> elements;
     for (auto [operand, result] : llvm::zip_equal(op.getTensors(), op.getResults())) {
@@ -125,30 +161,17 @@ struct AllReduceModel : LibraryCallOpInterface::ExternalModel<AllReduceModel, tr
       elements.push_back(train::getNumElements(result.getType()));
     }
     CollectiveOp::create(emitter.builder, op.getLoc(), CollectiveKind::all_reduce,
-                         op->hasAttr(train::kVerdictAttr), buffers,
+                         op->hasAttr(train::kVerdictAttr), /*sent=*/TypeAttr(), buffers,
                          DimsAttr::get(op.getContext(), elements),
                          train::getElementType(op.getTensors().front()));
     return success();
   }
 };
 
-/// From buffers to others, as nothing of a tensor lies where it does in its shard.
 template <typename Op, CollectiveKind kind>
 struct ShardingModel : LibraryCallOpInterface::ExternalModel<ShardingModel<Op, kind>, Op> {
   LogicalResult emitCall(Operation *op, CallEmitter &emitter) const {
-    SmallVector<Value> buffers;
-    SmallVector<DimAttr> elements;
-    for (Value operand : op->getOperands())
-      buffers.push_back(emitter.placeOf(operand).buffer);
-    for (Value result : op->getResults())
-      buffers.push_back(emitter.placeUpdate(op, result));
-    for (Value value : llvm::concat<Value>(llvm::to_vector_of<Value>(op->getOperands()),
-                                           llvm::to_vector_of<Value>(op->getResults())))
-      elements.push_back(train::getNumElements(value.getType()));
-    CollectiveOp::create(emitter.builder, op->getLoc(), kind, /*verdict=*/false, buffers,
-                         DimsAttr::get(op->getContext(), elements),
-                         train::getElementType(op->getOperand(0)));
-    return success();
+    return emitBeside(op, kind, emitter);
   }
 };
 } // namespace

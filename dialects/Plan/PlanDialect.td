@@ -185,11 +185,18 @@ def Plan_CollectiveOp : Plan_Command<"collective", ["getCommandCost", "getGpuWor
     `all_reduce`: each buffer, of `elements` numbers of `element_type`, becomes the sum of those of all ranks, in their
     order (`train.all_reduce`). The others read the first half of the buffers and write the second, in the same order:
     `reduce_scatter` tensors, then the rank's shards of their sums, `all_gather` the rank's shards, then tensors of all.
+    Where sums are of numbers of a type of 16 bits (`of`), `all_reduce` reads and writes different buffers in this way, too.
     A `verdict`, an `all_reduce` of one number, is above 0 where that of a rank is, or where one has met a bad index by then.
   }];
-  let arguments = (ins Plan_CollectiveKindAttr:$kind, UnitAttr:$verdict, Variadic<Plan_BufferType>:$tensors,
-                       Train_DimsAttr:$elements, TypeAttr:$element_type);
-  let assemblyFormat = "$kind (`verdict` $verdict^)? $tensors `elements` $elements `:` $element_type attr-dict";
+  let arguments = (ins Plan_CollectiveKindAttr:$kind, UnitAttr:$verdict, OptionalAttr<TypeAttr>:$sent,
+                       Variadic<Plan_BufferType>:$tensors, Train_DimsAttr:$elements, TypeAttr:$element_type);
+  let assemblyFormat = [{
+    $kind (`verdict` $verdict^)? (`of` $sent^)? $tensors `elements` $elements `:` $element_type attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Whether buffers are read and written; else those of the first half are read.
+    bool isInPlace() { return getKind() == CollectiveKind::all_reduce && !getSent(); }
+  }];
   let hasVerifier = 1;
 }
 

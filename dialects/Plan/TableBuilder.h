@@ -12,6 +12,8 @@ struct TableBuilder {
   flatbuffers::FlatBufferBuilder &out;
   /// The number of a plug-in's function.
   llvm::function_ref<uint32_t(llvm::StringRef plugin, llvm::StringRef name)> externalFunction;
+  /// The oldest version of program.fb that has what is in the tables.
+  uint32_t &version;
 
   template <typename Table> CommandTable finish(flatbuffers::Offset<Table> table) const {
     return {uint8_t(trainrt::fb::OpTraits<Table>::enum_value), table.o};

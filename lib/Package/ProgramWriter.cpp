@@ -106,10 +106,9 @@ public:
     auto ruleVector = out.CreateVector(rules);
     // Rules on sizes are made by the runtime's own checks.
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
-    out.Finish(fb::CreateProgram(out, trainrt::programMajor, 0, symbolVector, exprVector,
-                                 parameters, state, inputs, hypers, outputs, constantVector,
-                                 kernelVector, nodeVector, functionVector, ruleVector, sizeRules,
-                                 target, externalVector),
+    out.Finish(fb::CreateProgram(out, version, 0, symbolVector, exprVector, parameters, state,
+                                 inputs, hypers, outputs, constantVector, kernelVector, nodeVector,
+                                 functionVector, ruleVector, sizeRules, target, externalVector),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
     return std::vector<char>(data, data + out.GetSize());
@@ -410,7 +409,7 @@ private:
       const External names(plugin.str(), name.str());
       return uint32_t(externals.insert({names, unsigned(externals.size())}).first->second);
     };
-    plan::TableBuilder builder{out, externalFunction};
+    plan::TableBuilder builder{out, externalFunction, version};
     // The kind's own table, then the vectors; the command comes last.
     const plan::CommandTable table = op.buildTable(builder);
     auto operandVector = out.CreateVectorOfStructs(operands);
@@ -427,6 +426,7 @@ private:
   const PackageInterface &interface;
   fb::Target target;
   flatbuffers::FlatBufferBuilder out;
+  uint32_t version = trainrt::programMajor;
   SmallVector<SymbolOp> symbols;
   llvm::StringMap<int> symbolIndex;
   std::vector<fb::Expr> exprs;

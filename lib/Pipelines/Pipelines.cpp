@@ -5,6 +5,7 @@
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
+#include "lib/Schedule/NarrowSums/NarrowSums.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
@@ -155,8 +156,8 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
       attach.shardFrom = kShardFrom;
     pm.addPass(createAttachOptimizerPass(attach));
     if (options.distribution != Distribution::None)
-      pm.addPass(
-          createDistributePass({options.bucket, options.distribution >= Distribution::Zero2}));
+      pm.addPass(createDistributePass(
+          {options.bucket, options.distribution >= Distribution::Zero2, options.narrowApart}));
   }
   FormStepsPassOptions form;
   // f16 only: bf16 has the range of f32.
@@ -276,7 +277,8 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     }
     addScheduleCleanup(pm);
   }
-  // Behind all that copies or moves collectives.
+  // Behind all that decides how gradients are stored, and that copies or moves collectives.
+  pm.addPass(createNarrowSumsPass());
   pm.addPass(createAlignCollectivesPass());
   assert(options.target.recomputeCost >= 0 && "a cost");
   FormKernelsPassOptions form;

@@ -12,6 +12,7 @@
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
+#include "lib/Schedule/NarrowSums/NarrowSums.h"
 #include "lib/Schedule/Offload/Offload.h"
 #include "lib/Schedule/OverlapExchanges/OverlapExchanges.h"
 #include "lib/Schedule/Recompute/Recompute.h"
@@ -92,6 +93,7 @@ static void registerOwnPasses() {
   registerAccumulateProductsPasses();
   registerAlignCollectivesPasses();
   registerAlignMatmulsPasses();
+  registerNarrowSumsPasses();
   registerWidenProductsPasses();
   registerWidenTypesPasses();
   registerAttachOptimizerPasses();

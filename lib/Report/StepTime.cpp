@@ -40,7 +40,7 @@ static StringRef parameterOf(Value gradient) {
 /// What is sent has a name, or what is received, or the node that made it.
 static std::vector<std::string> tensorsOf(plan::CollectiveOp collective) {
   const OperandRange tensors = collective.getTensors();
-  const bool inPlace = collective.getKind() == plan::CollectiveKind::all_reduce;
+  const bool inPlace = collective.isInPlace();
   const size_t count = inPlace ? tensors.size() : tensors.size() / 2;
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) {

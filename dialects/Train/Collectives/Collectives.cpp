@@ -18,17 +18,23 @@ DimAttr trainc::train::getAllRanks(MLIRContext *context) {
   return DimAttr::symbol(context, kAllRanksSymbol);
 }
 
+bool trainc::train::widensOverRanks(Operation *op) {
+  return op->hasTrait<SumOverRanks>() &&
+         getElementType(op->getOperand(0)) != getElementType(op->getResult(0));
+}
+
 Value trainc::train::getSumOverRanks(Value value) {
   if (!value.hasOneUse())
     return {};
   OpOperand &use = *value.use_begin();
   auto sum = dyn_cast<AllReduceOp>(use.getOwner());
-  return sum ? sum.getResults()[use.getOperandNumber()] : Value();
+  return sum && !widensOverRanks(sum) ? sum.getResults()[use.getOperandNumber()] : Value();
 }
 
 Value trainc::train::getSummedOverRanks(Value value) {
   auto sum = value.getDefiningOp<AllReduceOp>();
-  return sum ? sum.getTensors()[cast<OpResult>(value).getResultNumber()] : Value();
+  return sum && !widensOverRanks(sum) ? sum.getTensors()[cast<OpResult>(value).getResultNumber()]
+                                      : Value();
 }
 
 AxisMap trainc::train::detail::collectiveAxisMap(Operation *op) {
@@ -63,25 +69,40 @@ static LogicalResult verifyTensors(Operation *op) {
   if (op->getNumOperands() != op->getNumResults())
     return op->emitOpError("expected as many results as tensors, ")
            << op->getNumOperands() << ", got " << op->getNumResults();
-  Type element = getElementType(op->getOperand(0));
-  for (Value value : llvm::concat<Value>(llvm::to_vector_of<Value>(op->getOperands()),
-                                         llvm::to_vector_of<Value>(op->getResults())))
-    if (getElementType(value) != element)
-      return op->emitOpError("expected tensors of one type, ")
-             << element << ", got " << value.getType();
+  Type sent = getElementType(op->getOperand(0)), made = getElementType(op->getResult(0));
+  if (!op->hasTrait<SumOverRanks>())
+    made = sent;
+  auto check = [&](auto values, Type element) -> LogicalResult {
+    for (Value value : values)
+      if (getElementType(value) != element)
+        return op->emitOpError("expected tensors of one type, ")
+               << element << ", got " << value.getType();
+    return success();
+  };
+  if (failed(check(op->getOperands(), sent)) || failed(check(op->getResults(), made)))
+    return failure();
+  return success();
+}
+
+/// Of one that adds up: f32 or f64, or what is narrower, to f32.
+static LogicalResult verifySums(Operation *op) {
+  if (failed(verifyTensors(op)))
+    return failure();
+  Type sent = getElementType(op->getOperand(0)), made = getElementType(op->getResult(0));
+  if (sent == made && !made.isF32() && !made.isF64())
+    return op->emitOpError("expected tensors of f32 or f64, got ") << op->getOperand(0).getType();
+  if (sent != made && (!made.isF32() || (!sent.isBF16() && !sent.isF16())))
+    return op->emitOpError("expected sums of ")
+           << sent << " in its own type, or of bf16 or f16 in f32, got " << made;
   return success();
 }
 
 LogicalResult AllReduceOp::verify() {
-  if (failed(verifyTensors(*this)))
+  if (failed(verifySums(*this)))
     return failure();
-  for (auto [from, to] : llvm::zip_equal(getTensors(), getResults())) {
-    if (!getElementType(from).isF32() && !getElementType(from).isF64())
-      return emitOpError("expected tensors of f32 or f64, got ") << from.getType();
-    if (from.getType() != to.getType())
-      return emitOpError("expected a result of type ")
-             << from.getType() << ", got " << to.getType();
-  }
+  for (auto [from, to] : llvm::zip_equal(getTensors(), getResults()))
+    if (Type type = getTensorType(getDims(from), getElementType(to)); type != to.getType())
+      return emitOpError("expected a result of type ") << type << ", got " << to.getType();
   return success();
 }
 
@@ -105,11 +126,8 @@ static LogicalResult verifyShards(Operation *op, ArrayRef<int64_t> units, ValueR
 }
 
 LogicalResult ReduceScatterOp::verify() {
-  if (failed(verifyTensors(*this)))
+  if (failed(verifySums(*this)))
     return failure();
-  for (Value from : getTensors())
-    if (!getElementType(from).isF32() && !getElementType(from).isF64())
-      return emitOpError("expected tensors of f32 or f64, got ") << from.getType();
   return verifyShards(*this, getUnits(), getTensors(), getResults());
 }
 
@@ -131,6 +149,20 @@ Value trainc::train::buildHoldsOnAnyRank(TrainBuilder &tb, Value condition, bool
     sum->setAttr(kVerdictAttr, tb.b().getUnitAttr());
   Value ranks = sum.getResults().front();
   return tb.compare("gt", ranks, tb.scalarLike(ranks, 0));
+}
+
+Operation *trainc::train::buildSumOfSome(OpBuilder &builder, Operation *sum,
+                                         ArrayRef<unsigned> which, ValueRange operands) {
+  assert(sum->hasTrait<SumOverRanks>() && "others are no sums");
+  OperationState state(
+      sum->getLoc(), sum->getName(), operands,
+      llvm::map_to_vector(which, [&](unsigned i) { return sum->getResult(i).getType(); }),
+      sum->getAttrs());
+  Operation *made = builder.create(state);
+  if (auto scatter = dyn_cast<ReduceScatterOp>(sum))
+    cast<ReduceScatterOp>(made).setUnits(
+        llvm::map_to_vector(which, [&](unsigned i) { return scatter.getUnits()[i]; }));
+  return made;
 }
 
 SmallVector<Value> trainc::train::buildReduceScatter(OpBuilder &builder, Location loc,

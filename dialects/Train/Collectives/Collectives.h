@@ -18,6 +18,8 @@ namespace trainc::train {
 /// Of a call that all ranks make together.
 template <typename Op>
 class CollectiveCall : public mlir::OpTrait::TraitBase<Op, CollectiveCall> {};
+/// Of one that adds up, from narrower numbers, too.
+template <typename Op> class SumOverRanks : public mlir::OpTrait::TraitBase<Op, SumOverRanks> {};
 /// On such a call (unit): it is made for the other ranks alone, so that it stays without readers.
 inline constexpr llvm::StringLiteral kForOthersAttr = "train.for_others";
 /// On one that adds up gradients, or stands behind these: its number among such of its function, by
@@ -33,7 +35,10 @@ inline constexpr llvm::StringLiteral kInStepAttr = "train.in_step";
 /// micro-batch of a step.
 inline constexpr llvm::StringLiteral kWithLastAttr = "train.with_last";
 
-/// What ranks add up to `value` in its place, if all that is done with it is that; else null.
+/// Whether it adds up numbers that are narrower than the sums, which are elsewhere then.
+bool widensOverRanks(mlir::Operation *op);
+/// What ranks add up to `value` in its place, if all that is done with it is that; else null: also
+/// where the sum is of another type.
 mlir::Value getSumOverRanks(mlir::Value value);
 /// What `value` is the sum over all ranks of, in its place; null: it is none.
 mlir::Value getSummedOverRanks(mlir::Value value);
@@ -58,6 +63,9 @@ llvm::SmallVector<mlir::Value> buildAllReduce(mlir::OpBuilder &builder, mlir::Lo
 /// Whether `condition`, an i1, holds on one of the ranks: their number is exact. `isVerdict`: or
 /// one has met a bad index (kVerdictAttr).
 mlir::Value buildHoldsOnAnyRank(TrainBuilder &tb, mlir::Value condition, bool isVerdict = false);
+/// The same sum of some of its operands, for which others of the same sizes may stand.
+mlir::Operation *buildSumOfSome(mlir::OpBuilder &builder, mlir::Operation *sum,
+                                llvm::ArrayRef<unsigned> which, mlir::ValueRange operands);
 /// The rank's shards of these sums, as `types` of as many elements each.
 llvm::SmallVector<mlir::Value> buildReduceScatter(mlir::OpBuilder &builder, mlir::Location loc,
                                                   mlir::ValueRange values, mlir::TypeRange types,

@@ -12,6 +12,11 @@ include "dialects/Train/TrainBase.td"
 def Train_CollectiveCall : NativeOpTrait<"CollectiveCall"> {
   let cppNamespace = "::trainc::train";
 }
+// Such a call that adds up: where its results are of f32, all of its operands may be of bf16 or f16 instead, with sums of the
+// same numbers in f32.
+def Train_SumOverRanks : NativeOpTrait<"SumOverRanks"> {
+  let cppNamespace = "::trainc::train";
+}
 
 class Train_CollectiveOp<string mnemonic, string recomputeClass = "::trainc::train::RecomputeClass::Never",
                          list<Trait> traits = []>
@@ -54,23 +59,25 @@ class Train_CollectiveOp<string mnemonic, string recomputeClass = "::trainc::tra
   }];
 }
 
-def Train_AllReduceOp : Train_CollectiveOp<"all_reduce"> {
+def Train_AllReduceOp : Train_CollectiveOp<"all_reduce", "::trainc::train::RecomputeClass::Never", [Train_SumOverRanks]> {
   let summary = "sums over all ranks";
   let description = [{
     Each result is the sum of that operand's values on all ranks, on every rank: 0 + x of rank 0 + x of rank 1 + ..., in
-    this order. So a step of several ranks has the bits of one that adds up as many micro-batches.
+    this order. So a step of several ranks has the bits of one that adds up as many micro-batches. Operands of bf16 or f16
+    have sums in f32, of the same numbers.
     Example: `%0:2 = train.all_reduce %w, %b : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)`.
   }];
 }
 
 // Of tensors that are cut into shards, whose units are `units`: a number of elements for each.
-class Train_ShardingOp<string mnemonic, string recomputeClass = "::trainc::train::RecomputeClass::Never">
-    : Train_CollectiveOp<mnemonic, recomputeClass> {
+class Train_ShardingOp<string mnemonic, string recomputeClass = "::trainc::train::RecomputeClass::Never",
+                       list<Trait> traits = []>
+    : Train_CollectiveOp<mnemonic, recomputeClass, traits> {
   let arguments = (ins Variadic<Train_AnyTensor>:$tensors, DenseI64ArrayAttr:$units);
   let assemblyFormat = "$tensors `units` `=` $units attr-dict `:` functional-type($tensors, $results)";
 }
 
-def Train_ReduceScatterOp : Train_ShardingOp<"reduce_scatter"> {
+def Train_ReduceScatterOp : Train_ShardingOp<"reduce_scatter", "::trainc::train::RecomputeClass::Never", [Train_SumOverRanks]> {
   let summary = "the rank's shard of the sums over all ranks";
   let description = [{
     As `train.all_reduce`, of which the rank gets shard(n, u) = ((n / u rounded up) + world - 1) floordiv world * u elements

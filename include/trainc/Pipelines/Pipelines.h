@@ -113,6 +113,8 @@ struct GraphOptions {
   Distribution distribution = Distribution::None;
   /// Bytes of gradients that travel together.
   int64_t bucket = int64_t(32) << 20;
+  /// Those that are made in 16 bits by themselves.
+  bool narrowApart = false;
 };
 
 /// `--offload`: activations wait on the host where that costs no time.

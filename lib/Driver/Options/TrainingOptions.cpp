@@ -97,6 +97,7 @@ void TrainingOptions::read() {
     // So many latencies that one more is next to nothing; more would begin later.
     constexpr double latencies = 8;
     options.graph.bucket = int64_t(latencies * traits.link.latency * traits.link.bandwidth);
+    options.graph.narrowApart = !traits.schedule.widensTypes;
     if (options.shards && !hasShards(options.graph.distribution))
       throw CLI::ValidationError("--dim", "shards=" + std::to_string(options.shards) +
                                               " is for --distribute zero1, zero2 or zero3: "

@@ -5,6 +5,7 @@
 
 #include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Collectives/Shards.h"
+#include "dialects/Train/RowMoves.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Transforms/Support/StepBuilder.h"
 
@@ -21,7 +22,7 @@ namespace {
 /// What travels together.
 struct Bucket {
   bool isCut;
-  Type element;
+  Type element; ///< or that in which it is made
   SmallVector<Value> values;
   SmallVector<Type> results;
   SmallVector<int64_t> units;
@@ -56,9 +57,8 @@ struct DistributePass : trainc::impl::DistributePassBase<DistributePass> {
 private:
   /// Adds a value to the last bucket of its kind, or to a new one: that of an argument of @update,
   /// which may be a shard.
-  void add(std::vector<Bucket> &buckets, unsigned argument, Value value, Type result,
+  void add(std::vector<Bucket> &buckets, unsigned argument, Value value, Type element, Type result,
            const std::optional<Shard> &shard, Type travels) {
-    Type element = getElementType(value);
     const bool isCut = shard.has_value();
     auto open = llvm::find_if(buckets, [&](const Bucket &one) {
       return one.isCut == isCut && one.element == element && one.bytes < bucket;
@@ -75,6 +75,18 @@ private:
     last.bytes += *getBytes(travels).getConstant();
   }
 
+  /// The type by which a gradient's bucket is chosen.
+  Type typeOf(func::FuncOp gradients, StringRef name, Type accumulator) const {
+    for (unsigned i = 0; narrowApart && gradients && i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient" && getResultName(gradients, i) == name) {
+        Value made = gradients.getBody().front().getTerminator()->getOperand(i);
+        if (Operation *def = made.getDefiningOp(); isWidening(def))
+          made = def->getOperand(0);
+        return getElementType(made);
+      }
+    return getElementTypeOrSelf(accumulator);
+  }
+
   static void addResult(StepBuilder &step, func::FuncOp update, unsigned argument, Value value) {
     Builder b(update.getContext());
     step.result(value,
@@ -88,6 +100,7 @@ private:
     std::vector<Bucket> buckets;
     int64_t parameters = 0;
     SmallVector<unsigned> order;
+    auto gradients = module.lookupSymbol<func::FuncOp>("gradients");
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient")
         order.push_back(i);
@@ -103,7 +116,8 @@ private:
       Type result = accumulatorType(like.getType());
       Type whole = shard ? accumulatorType(shard->of) : result;
       Value gradient = step.argument("gradient", getArgName(update, i), whole, like.getLoc());
-      add(buckets, i, gradient, result, shard, whole);
+      add(buckets, i, gradient, typeOf(gradients, getArgName(update, i), whole), result, shard,
+          whole);
       ++parameters;
     }
     DenseMap<unsigned, Value> sums;
@@ -178,7 +192,7 @@ private:
       const Shard shard = *getShard(update, i);
       Value value = step.argument("parameter", getArgName(update, i), like.getType(), like.getLoc(),
                                   update.getArgAttrDict(i));
-      add(buckets, i, value, shard.of, shard, shard.of);
+      add(buckets, i, value, getElementType(value), shard.of, shard, shard.of);
     }
     int64_t bytes = 0;
     for (const Bucket &one : buckets) {

@@ -10,7 +10,8 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let description = [{
     `@exchange` takes the accumulated gradients of a rank, those that `@update` has, and returns them as the update takes
     them: summed up over all ranks, in the order of ranks (`train.all_reduce`). `form-steps` puts it in front of `@update`.
-    Gradients of 16 bits are exchanged as their accumulators, in f32.
+    Gradients of 16 bits are exchanged as their accumulators, in f32, until `narrow-sums` makes them travel as they are; with
+    `narrow-apart` those that are made in 16 bits are in buckets of their own for that.
 
     Where `@update` has shards (`train.shard`), `@exchange` returns the rank's shards of the sums (`train.reduce_scatter`),
     `@shards` those of the parameters, and `@publish` makes parameters of their shards (`train.all_gather`): `form-steps`
@@ -46,6 +47,7 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucket", "bucket", "int64_t", "33554432", "bytes of gradients that travel together">,
     Option<"eachMicro", "each-micro", "bool", "false", "gradients travel behind each micro-batch, not behind all">,
+    Option<"narrowApart", "narrow-apart", "bool", "false", "gradients that are made in 16 bits are in buckets of their own">,
   ];
 }
 

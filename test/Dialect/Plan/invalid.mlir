@@ -231,6 +231,22 @@ plan.function @f {
 // -----
 
 plan.function @f {
+  %a = plan.buffer arena : tensor<8xf64>
+  // expected-error@+1 {{expected sums of bf16 or f16 in f32, got those of 'bf16' in 'f64'}}
+  plan.collective all_reduce of bf16 %a, %a elements <8, 8> : f64
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8xf32>
+  // expected-error@+1 {{expected as many tensors to write as to read, got 1 together}}
+  plan.collective all_reduce of bf16 %a elements <8> : f32
+}
+
+// -----
+
+plan.function @f {
   %a = plan.buffer arena : tensor<8xf32>
   // expected-error@+1 {{expected a verdict to be an all_reduce of one f32}}
   plan.collective all_reduce verdict %a elements <8> : f32

@@ -11,6 +11,7 @@
 // CHECK: plan.copy %[[Y]] to %[[H:.*]] bytes <16*batch>
 // CHECK: plan.collective all_reduce %[[P]], %[[Y]] elements <32, 4*batch> : f32
 // CHECK: plan.collective all_reduce verdict %[[P]] elements <1> : f32
+// CHECK: plan.collective all_reduce of bf16 %[[P]], %[[Y]] elements <32, 32> : f32
 // CHECK: plan.collective reduce_scatter %[[P]], %[[Y]] elements <32, 4*batch> : f32
 // CHECK: plan.collective all_gather %[[Y]], %[[P]] elements <4*batch, 32> : f32
 // CHECK: plan.loop scanned(%[[Y]]) by(%[[S:.*]]) stacked() by() kept(%[[P]]) steps <batch> reverse
@@ -33,6 +34,7 @@ plan.function @step {
   plan.copy %y to %h bytes <batch*16>
   plan.collective all_reduce %w, %y elements <32, 4*batch> : f32
   plan.collective all_reduce verdict %w elements <1> : f32
+  plan.collective all_reduce of bf16 %w, %y elements <32, 32> : f32
   plan.collective reduce_scatter %w, %y elements <32, 4*batch> : f32
   plan.collective all_gather %y, %w elements <4*batch, 32> : f32
   %s = plan.buffer arena : tensor<4xf32>

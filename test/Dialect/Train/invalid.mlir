@@ -698,6 +698,34 @@ func.func @f(%a: tensor<4xbf16>) {
 }
 
 // -----
+func.func @f(%a: tensor<4xbf16>) {
+  // expected-error@+1 {{expected sums of 'bf16' in its own type, or of bf16 or f16 in f32, got 'f64'}}
+  %0 = train.all_reduce %a : (tensor<4xbf16>) -> tensor<4xf64>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4x3xf64>) {
+  // expected-error@+1 {{expected sums of 'f64' in its own type, or of bf16 or f16 in f32, got 'f32'}}
+  %0 = train.reduce_scatter %a units = [4] : (tensor<4x3xf64>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4x3xf16>) {
+  // expected-error@+1 {{expected tensors of one type, 'f16', got}}
+  %0 = train.all_gather %a units = [4] : (tensor<4x3xf16>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xbf16>) {
+  // expected-error@+1 {{expected a result of type 'tensor<4xf32>', got 'tensor<2xf32>'}}
+  %0 = train.all_reduce %a : (tensor<4xbf16>) -> tensor<2xf32>
+  return
+}
+
+// -----
 func.func @f(%a: tensor<4xf32>) {
   // expected-error@+1 {{expected a result of type 'tensor<4xf32>', got 'tensor<2xf32>'}}
   %0 = train.all_reduce %a : (tensor<4xf32>) -> tensor<2xf32>

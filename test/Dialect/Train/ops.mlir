@@ -1004,6 +1004,15 @@ func.func @all_reduce(%arg0: tensor<4x3xf32>, %arg1: tensor<3xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @narrow_sums(
+func.func @narrow_sums(%arg0: tensor<4x3xbf16>, %arg1: tensor<4x3xf16>) {
+  // CHECK: train.all_reduce %arg0 : (tensor<4x3xbf16>) -> tensor<4x3xf32>
+  %0 = train.all_reduce %arg0 : (tensor<4x3xbf16>) -> tensor<4x3xf32>
+  // CHECK: train.reduce_scatter %arg1 units = [4] : (tensor<4x3xf16>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  %1 = train.reduce_scatter %arg1 units = [4] : (tensor<4x3xf16>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>
+  return
+}
+
 // CHECK-LABEL: func.func @shards(
 func.func @shards(%arg0: tensor<4x3xf32>) {
   // CHECK: %[[S:.*]] = train.reduce_scatter %arg0 units = [4] : (tensor<4x3xf32>) -> tensor<?x4xf32, #train.dims<floordiv(world + 2, world), 4>>

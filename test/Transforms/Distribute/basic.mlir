@@ -2,6 +2,7 @@
 // RUN: trainc-opt %s --distribute | FileCheck %s
 // RUN: trainc-opt %s --distribute --remarks-filter=distribute --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: trainc-opt %s --distribute="bucket=8" | FileCheck %s --check-prefix=BUCKETS
+// RUN: trainc-opt %s --distribute="narrow-apart" | FileCheck %s --check-prefix=APART
 // RUN: trainc-opt %s --distribute --form-steps | FileCheck %s --check-prefix=STEPS
 
 // REMARK: remark: {{.*}}56 bytes of gradients are summed up over all ranks: of 3 parameters, in 2 buckets
@@ -14,6 +15,11 @@
 // CHECK-NEXT: %[[C:.*]] = train.all_reduce %{{.*}} {train.bucket = 0 : i64} : (tensor<4xf64>) -> tensor<4xf64>
 // CHECK-NEXT: %[[BA:.*]]:2 = train.all_reduce %{{.*}}, %{{.*}} {train.bucket = 1 : i64} : (tensor<2xf32>, tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>)
 // CHECK-NEXT: return %[[BA]]#1, %[[BA]]#0, %[[C]]
+
+// APART-LABEL: func.func @exchange
+// APART: train.all_reduce %{{.*}} {train.bucket = 0 : i64} : (tensor<4xf64>) -> tensor<4xf64>
+// APART-NEXT: train.all_reduce %{{.*}} {train.bucket = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+// APART-NEXT: train.all_reduce %{{.*}} {train.bucket = 2 : i64} : (tensor<4xf32>) -> tensor<4xf32>
 
 // BUCKETS-LABEL: func.func @exchange
 // BUCKETS-COUNT-3: train.all_reduce

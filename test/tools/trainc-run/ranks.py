@@ -72,9 +72,15 @@ class Sharded(Ranked):
         self.frozen = self.path(".onnx")
         wide_model.write(self.frozen, widths=wide_model.FROZEN)
 
-    def sharded(self, *flags, how="zero1"):
-        model = self.frozen if "--quantize" in flags else self.wide
+    def sharded(self, *flags, how="zero1", model=None):
+        model = model or (self.frozen if "--quantize" in flags else self.wide)
         return self.trainc(model.with_suffix(""), "--distribute", how, *flags)
+
+    def narrow(self, *types):
+        """The model, whose weights have gradients of these types: "bf16", "f16" or "f32"."""
+        rounded = {"bf16": onnx.TensorProto.BFLOAT16, "f16": onnx.TensorProto.FLOAT16, "f32": None}
+        wide_model.write(path := self.path(".onnx"), rounded=[rounded[name] for name in types])
+        return path
 
     def same(self, package, how, *run, worlds):
         """Ranks and one process of the same package."""
@@ -261,6 +267,16 @@ class Cases(Sharded):
             ("zero3", ["--lora", "r=4,alpha=8", "--quantize", "int8"], (2,)),
         ):
             self.same(self.sharded(*flags, how=how), "--emulate-world", *run, worlds=worlds)
+
+    def case_narrow_gradients(self):
+        """They travel as they are, and are added up in f32: with the bits of one process."""
+        run, report = ["--batch-size", "2", "--steps", "3"], self.path(".json")
+        for how, name in (("zero1", "bf16"), ("zero2", "f16")):
+            package = self.sharded("--optimizer", "sgd", how=how, model=self.narrow(name, name, name))
+            self.same(package, "--emulate-world", *run, worlds=(1, 3))
+            self.run(package, self.rows, *run, "--emulate-world", "2", "--profile", report)
+            names = {row["name"] for row in map(json.loads, report.read_text().splitlines()) if row["sent_bytes"]}
+            expect(f"reduce_scatter {name} to f32 of 3 tensors" in names, how, names)
 
     def case_shards_change_no_bits(self):
         """Where no norm is added up in another order, ranks with shards make what ranks with all of it make."""

@@ -10,12 +10,18 @@ WIDTHS = 256, 300, 257, 263
 FROZEN = 256, 600, 263
 
 
-def write(path, batch="batch", widths=WIDTHS):
+def write(path, batch="batch", widths=WIDTHS, rounded=()):
+    """`rounded`: by layer the type, of TensorProto, that its weight is rounded to before it is used, and so its gradient; None: to none."""
     random, nodes, weights, x = np.random.default_rng(1), [], [], "x"
     for layer, (k, n) in enumerate(zip(widths, widths[1:])):
         arrays = {f"w{layer}": random.standard_normal((k, n)) * 0.06, f"b{layer}": random.standard_normal(n) * 0.1}
         weights += [onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()]
-        nodes.append(helper.make_node("MatMul", [x, f"w{layer}"], [f"m{layer}"], f"matmul{layer}"))
+        weight = f"w{layer}"
+        if layer < len(rounded) and rounded[layer] is not None:
+            for to, name in ((rounded[layer], f"narrow{layer}"), (TensorProto.FLOAT, f"wide{layer}")):
+                nodes.append(helper.make_node("Cast", [weight], [name], name, to=to))
+                weight = name
+        nodes.append(helper.make_node("MatMul", [x, weight], [f"m{layer}"], f"matmul{layer}"))
         nodes.append(helper.make_node("Add", [f"m{layer}", f"b{layer}"], [f"a{layer}"], f"add{layer}"))
         nodes.append(helper.make_node("Tanh", [f"a{layer}"], [f"t{layer}"], f"tanh{layer}"))
         x = f"t{layer}"

@@ -3,8 +3,8 @@
 #ifndef TRAINRT_DEVICE_CUDA_RANKS_RANK_KERNELS_H
 #define TRAINRT_DEVICE_CUDA_RANKS_RANK_KERNELS_H
 
-#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/kernels/rank_sums.h"
 #include "device/cuda/libraries.h"
 #include "format/sum_types.h"
 
