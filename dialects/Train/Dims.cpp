@@ -436,6 +436,15 @@ DimAttr floorDiv(DimAttr a, DimAttr b) {
     return DimAttr::constant(a.getContext(), floorDivide(*a.getConstant(), *b.getConstant()));
   if (DimAttr exact = divideExactly(a, b))
     return exact;
+  // (b * q + number) / b is q and the floor of number / b: halves of what is even.
+  if (std::optional<int64_t> divisor = b.getConstant(); divisor && *divisor > 0) {
+    DimAttr number = DimAttr::constant(a.getContext(), 0);
+    for (auto [c, m] : llvm::zip_equal(a.getCoefficients(), a.getMonomials()))
+      if (m.empty())
+        number = DimAttr::constant(a.getContext(), c);
+    if (DimAttr quotient = divideExactly(a - number, b))
+      return quotient + floorDiv(number, b);
+  }
   return makeFn(DimFnKind::floordiv, a, b);
 }
 DimAttr mod(DimAttr a, DimAttr b) {

@@ -23,6 +23,10 @@ func.func private @functions(tensor<?x?x?x?xf32, #train.dims<floordiv(seq, 2), m
 // CHECK-LABEL: func.func private @divided
 // CHECK-SAME: #train.dims<batch, 0>
 func.func private @divided(tensor<?x0xf32, #train.dims<floordiv(batch * 8, 8), mod(4 * seq, 2)>>)
+// What is left of a multiple is divided by itself, down.
+// CHECK-LABEL: @halves
+// CHECK-SAME: #train.dims<2*h - 1, h + 1, floordiv(h + 1, 2)>
+func.func private @halves(tensor<?x?x?xf32, #train.dims<floordiv(4 * h - 1, 2), floordiv(2 * h + 3, 2), floordiv(h + 1, 2)>>)
 
 // The value of an expression, and its use in an attribute.
 // CHECK-LABEL: func.func @values
