@@ -57,6 +57,7 @@ static std::optional<Drawn> drawnBy(Operation *op, const llvm::DenseMap<Value, D
     return it == known.end() ? std::nullopt : std::optional(it->second);
   }
   auto pointwise = dyn_cast<PointwiseOpInterface>(op);
+  // Without a formula of an element nothing is known.
   if (!pointwise || op->getNumResults() != 1)
     return std::nullopt;
   int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
@@ -66,6 +67,7 @@ static std::optional<Drawn> drawnBy(Operation *op, const llvm::DenseMap<Value, D
   for (auto [value, element] : llvm::zip_equal(op->getOperands(), elements)) {
     auto it = known.find(value);
     operands.push_back(it == known.end() ? nullptr : &it->second);
+    // Beside the draw only numbers: a probability that is data may be anything.
     std::optional<double> number = operands.back() ? std::nullopt : getSplatValue(value);
     if (!operands.back() && !number)
       return std::nullopt;
@@ -83,6 +85,7 @@ static std::optional<Drawn> drawnBy(Operation *op, const llvm::DenseMap<Value, D
     if (pointwise.dependsOnIndex(axis))
       return std::nullopt;
   SmallVector<int64_t> index(rank, 0);
+  // The formula is of one element, and so are the words: one after the other says all of it.
   for (int word = 0; word < kWords; ++word) {
     for (auto [drawn, element] : llvm::zip_equal(operands, elements))
       if (drawn)
@@ -94,6 +97,7 @@ static std::optional<Drawn> drawnBy(Operation *op, const llvm::DenseMap<Value, D
 
 /// x where `value` is x / keep, or null.
 static Value unscaled(Value value, double keep) {
+  // Exporters write either x / keep or x * (1 / keep).
   Operation *op = value.getDefiningOp();
   if (!isa_and_nonnull<DivOp, MulOp>(op))
     return {};
@@ -140,11 +144,13 @@ SmallVector<DrawnMask> trainc::findDrawnMasks(func::FuncOp function) {
     std::optional<Drawn> drawn = drawnBy(&op, known);
     if (!drawn)
       continue;
+    // 0 or 1 / keep with the probability keep: the mean is 1, as dropout's is.
     std::optional<TwoValued> values = twoValued(drawn->values);
     if (values && values->high != 1 && isKeep(1 / values->high, values->keep)) {
       masks.push_back({result, {}, values->keep});
       continue;
     }
+    // 0 or 1: a mask only with a product that is scaled for it.
     if (values && values->high == 1)
       for (OpOperand &use : result.getUses())
         if (std::optional<DrawnMask> mask = scaledProduct(use, values->keep))

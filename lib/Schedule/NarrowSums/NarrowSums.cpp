@@ -89,6 +89,7 @@ private:
         narrow(calls, unused);
   }
 
+  /// One call in each function; `unused` is the first number that no call has.
   void narrow(ArrayRef<Operation *> calls, int64_t &unused) {
     Operation *first = calls.front();
     Parts parts;
@@ -121,6 +122,7 @@ private:
     OpBuilder builder(call);
     TrainBuilder tb(builder, call->getLoc());
     SmallVector<Operation *> unread;
+    // The order of the parts is that of the first function's operands, the same in all of them.
     for (const auto &[part, entry] : llvm::enumerate(parts)) {
       const auto &[type, which] = entry;
       SmallVector<Value> operands;

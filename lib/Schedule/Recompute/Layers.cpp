@@ -52,6 +52,7 @@ public:
     const std::vector<Life> found = lives;
     std::vector<Layer> best;
     double least = 0;
+    // The first of equal ones, with the largest layers: they cost the fewest kernels.
     for (bool splits : {false, true})
       for (bool takesAll : {true, false}) {
         all = takesAll;
@@ -63,6 +64,8 @@ public:
           layers = namedLayers();
         if (words.empty() && layers.empty())
           takeLargeSegments(segments.size());
+        // What transformers' layers hold twice may be split as well, and is not where that keeps
+        // more.
         if (splits)
           splitStages();
         addWords(layers);
@@ -107,6 +110,7 @@ private:
       }
       return bytes;
     };
+    // Small values and what parameters make for one layer are left out: all cuts have these.
     double kept = 0, largest = 0;
     for (Operation *op : ops)
       kept += guess(graph.keptResults(op));
@@ -325,6 +329,7 @@ private:
   /// Stages of a convolutional net repeat, and are blocks that repeat behind one that changes the
   /// size. With blocks for layers less is alive at a time.
   void splitStages() {
+    // `findWords` adds to the words that there are.
     std::vector<Word> whole;
     whole.swap(words);
     size_t end = 0;
@@ -372,7 +377,7 @@ private:
       for (; continues(end); ++end)
         least = std::min(least, bits(end));
       const bool isRead = isReadByCostly(only[end - 1]);
-      // From the last one on.
+      // From the last one on: what stays is behind all that could still be done with it.
       bool found = false;
       for (size_t place = end; place-- > begin;) {
         const bool stays = bits(place) == least && !(found && isRead);

@@ -83,9 +83,10 @@ bool StepGraph::widens(Operation *op) {
 
 /// Whether a value has few elements beside another one: a table, or the statistics of a batch.
 static bool isSmallBeside(Value value, Value other) {
+  // Statistics of rows of a named number are not found to be small; they are recomputed with rows.
   std::optional<int64_t> elements = getNumElements(value.getType()).getConstant(),
                          others = getNumElements(other.getType()).getConstant();
-  // A count of what has a name is taken to be large.
+  // A count of what has a name is taken to be large: statistics over a batch have a known size.
   return elements && (!others || *elements <= *others / 16);
 }
 
@@ -112,12 +113,14 @@ static bool isReadByLibrary(Value value) {
 /// Up through what costs next to nothing. False where that takes more than its readers compute
 /// again (`form-kernels`): more arithmetic, or elements that lie where data says.
 static bool findSources(const StepGraph &graph, Operation *op, Value value, Sources &sources) {
+  // As in `form-kernels`: a few sums and products, whatever the target.
   constexpr unsigned smallCost = 8;
   auto model = dyn_cast<CostOpInterface>(op);
   sources.cost += model ? model.getElementCost() : 1;
   if (sources.cost > smallCost)
     return false;
   for (Value operand : op->getOperands()) {
+    // Broadcasts and reshapes are index arithmetic in a reader.
     Operation *def = operand.getDefiningOp();
     while (def && StepGraph::isFree(def) && def->getNumOperands() == 1 &&
            !isa<IndexOperandOpInterface>(def)) {
@@ -128,10 +131,13 @@ static bool findSources(const StepGraph &graph, Operation *op, Value value, Sour
       sources.statistics |= graph.isActivation(operand);
       continue;
     }
+    // Parameters and what only parameters make need no keeping.
     if (graph.isAvailable(operand))
       continue;
+    // Joins and gathers.
     if (StepGraph::isFree(def))
       return false;
+    // The narrow side of a widening cast is what is stored, and what a library call reads is.
     const bool again = getFusionRole(def) == FusionRole::Pointwise && !StepGraph::widens(def) &&
                        !isReadByLibrary(operand);
     if (!again)

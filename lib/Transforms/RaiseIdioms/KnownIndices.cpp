@@ -90,6 +90,7 @@ public:
   void run() {
     SmallVector<GatherElementsOp> gathers;
     function.walk([&](GatherElementsOp op) { gathers.push_back(op); });
+    // In program order: what one reads less of, others above it may read less of later.
     for (GatherElementsOp gather : gathers)
       narrow(gather);
   }
@@ -99,6 +100,7 @@ private:
     Value data = gather.getData();
     const int64_t axis = gather.getAxis();
     std::optional<int64_t> size = getDim(data, axis).getConstant();
+    // Of an argument there is nothing to compute less of, nor where others read all of it.
     if (!data.getDefiningOp() || !data.hasOneUse() || !size)
       return;
     Moved moved = getMoved(gather.getIndices());
@@ -111,6 +113,7 @@ private:
       return;
     const int64_t from = llvm::alignDown(int64_t(*least), kAlignment);
     const int64_t to = std::min<int64_t>(*size, llvm::alignTo(int64_t(*most) + 1, kAlignment));
+    // A slice for less than an eighth costs more than it saves.
     if ((to - from) * 8 > *size * 7)
       return;
     OpBuilder builder(gather);

@@ -6,6 +6,7 @@
 
 #include "lib/Conversion/ONNXToTrain/Sizes/LinearSize.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeNames.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -73,6 +74,7 @@ private:
         std::string name = names[axis].empty()
                                ? (graph.getInputName(input) + "_dim" + Twine(axis)).str()
                                : names[axis].str();
+        // A plain name is no expression, and an axis without a name has none.
         DimAttr said = parseSizeName(context, names[axis]);
         if (said && said.getSymbol() == StringRef(name))
           said = {};
@@ -116,6 +118,7 @@ private:
       std::optional<LinearSize> linear = asLinear(axis.said);
       if (!linear || linear->factor < 1)
         return "--dim: '" + axis.name + "' is made of other sizes; give these";
+      // A range is narrowed later, when all symbols are known.
       if (bound->min != bound->max)
         continue;
       // Where the division leaves a rest the two differ.
@@ -145,6 +148,7 @@ private:
   DimAttr symbol(StringRef name, const Axis &from) {
     if (std::optional<int64_t> fixed = fixedSize(name))
       return DimAttr::constant(context, *fixed);
+    // The first axis of that name decides where the runtime reads it.
     auto [it, added] = bounds.symbols.insert({StringAttr::get(context, name), SymbolInfo()});
     if (!added)
       return DimAttr::symbol(context, name);
@@ -177,6 +181,7 @@ private:
       const std::optional<int64_t> known = size.getConstant();
       std::optional<LinearSize> linear = asLinear(size);
       bool isPossible = !known || (*known >= range.min && *known <= range.max.value_or(*known));
+      // Of what is not linear only the runtime can tell.
       if (axis.said && linear && linear->factor > 0) {
         SymbolInfo &info = bounds.symbols.find(linear->symbol)->second;
         info.min = std::max(info.min, linear->lowest(range.min).value_or(info.min));
@@ -195,7 +200,9 @@ private:
   std::string checkNames() {
     llvm::SetVector<StringRef> names;
     for (const Axis &axis : axes) {
-      names.insert(axis.name);
+      // A constant has none.
+      if (!axis.name.empty())
+        names.insert(axis.name);
       if (axis.said)
         axis.said.forEachSymbol([&](StringRef name) { names.insert(name); });
     }

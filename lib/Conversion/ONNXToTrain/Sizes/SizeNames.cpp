@@ -50,6 +50,7 @@ private:
     return size;
   }
 
+  /// Products, quotients and remainders, from the left, as Python has them.
   DimAttr term() {
     DimAttr size = power();
     while (size) {
@@ -66,6 +67,7 @@ private:
     return size;
   }
 
+  /// Only with a number for an exponent: another one makes no polynomial.
   DimAttr power() {
     DimAttr base = primary();
     if (!base || !consume("**"))
@@ -80,6 +82,7 @@ private:
     return size;
   }
 
+  /// A number, a name, a call or what is in parentheses.
   DimAttr primary() {
     skipSpaces();
     // Exporters put parentheses around what needs none: "2*((h//2))".
@@ -99,6 +102,7 @@ private:
     return consume("(") ? call(name) : DimAttr::symbol(context, name);
   }
 
+  /// A name from a file must not exhaust the stack.
   DimAttr nested() {
     if (++depth > kDeepest)
       return {};
@@ -131,6 +135,7 @@ private:
     return divide(operands[0], operands[1], remainder);
   }
 
+  /// Products of sums grow fast: "(a+b)**60" is a name like any other.
   static DimAttr multiply(DimAttr a, DimAttr b) {
     if (!a || !b || a.getMonomials().size() * b.getMonomials().size() > kMostTerms)
       return {};
