@@ -5,11 +5,10 @@ handlers for, as the onnx package describes them, and onnxruntime those of its o
 
 With --write the file is made anew."""
 
-import pathlib
-import subprocess
 import sys
 
 import onnx.defs
+from generated import check, list_operators
 from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
 HEAD = """// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,17 +42,8 @@ def table(operators):
 
 
 def main():
-    source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    command = [build / "bin" / "trainc-translate", "--list-operators", "/dev/null"]
-    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    wanted = HEAD + "".join(table({row.split("`")[1] for row in rows.splitlines()}))
-    path = source / "lib" / "Conversion" / "ONNXToTrain" / "Attributes" / "Schemas.inc"
-    if "--write" in sys.argv:
-        path.write_text(wanted)
-    elif path.read_text() != wanted:
-        print(f"{path} is stale: run {pathlib.Path(__file__)} {source} {build} --write")
-        return 1
-    return 0
+    operators = {row.split("`")[1] for row in list_operators().splitlines()}
+    return check("lib/Conversion/ONNXToTrain/Attributes/Schemas.inc", HEAD + "".join(table(operators)))
 
 
 if __name__ == "__main__":

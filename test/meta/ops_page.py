@@ -4,9 +4,9 @@
 
 With --write the page is made anew."""
 
-import pathlib
-import subprocess
 import sys
+
+from generated import check, list_operators
 
 HEAD = """# ONNX operators
 
@@ -35,16 +35,7 @@ are refused and fail; `refused.txt` beside it lists those that are refused.
 
 
 def main():
-    source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    command = [build / "bin" / "trainc-translate", "--list-operators", "/dev/null"]
-    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    page, wanted = source / "docs" / "ops.md", HEAD + rows
-    if "--write" in sys.argv:
-        page.write_text(wanted)
-    elif page.read_text() != wanted:
-        print(f"{page} is stale: run {pathlib.Path(__file__)} {source} {build} --write")
-        return 1
-    return 0
+    return check("docs/ops.md", HEAD + list_operators())
 
 
 if __name__ == "__main__":
