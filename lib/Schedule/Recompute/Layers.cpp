@@ -4,6 +4,7 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
+#include "trainc/Analysis/GuessedBytes.h"
 #include "trainc/Analysis/StridedViews.h"
 #include "trainc/Import/LayerHints.h"
 #include "trainc/Support/Location.h"
@@ -49,6 +50,9 @@ public:
 
   std::vector<Layer> run() {
     collectLives();
+    for (Operation *op : ops)
+      for (Value value : graph.keptResults(op))
+        keptBytes[op] += guessBytes(value);
     const std::vector<Life> found = lives;
     std::vector<Layer> best;
     double least = 0;
@@ -98,27 +102,18 @@ private:
   }
 
   /// With these layers computed again: what they pass on, what is kept outside of them, and all of
-  /// the largest one, each symbol taken as 256.
+  /// the largest one.
   double guessKept(ArrayRef<Layer> layers) const {
-    auto guess = [](ValueRange values) {
-      double bytes = 0;
-      for (Value value : values) {
-        FailureOr<int64_t> known = getBytes(value.getType()).evaluate([](StringRef) {
-          return std::optional<int64_t>(256);
-        });
-        bytes += succeeded(known) ? double(*known) : 0;
-      }
-      return bytes;
-    };
-    // Small values and what parameters make for one layer are left out: all cuts have these.
     double kept = 0, largest = 0;
     for (Operation *op : ops)
-      kept += guess(graph.keptResults(op));
+      kept += keptBytes.lookup(op);
     for (const Layer &layer : layers) {
       double inside = 0;
       for (Operation *op : layer.ops)
-        inside += guess(graph.keptResults(op));
-      kept += guess(layer.outputs) - inside;
+        inside += keptBytes.lookup(op);
+      for (Value output : layer.outputs)
+        kept += guessBytes(output);
+      kept -= inside;
       largest = std::max(largest, inside);
     }
     return kept + largest;
@@ -456,6 +451,8 @@ private:
   /// Whether segments end at all places, or at those where what is passed on is narrow.
   bool all = true;
   SmallVector<Operation *> ops;
+  /// Of what the backward pass reads of them.
+  DenseMap<Operation *, double> keptBytes;
   std::vector<Life> lives;
   std::vector<Segment> segments;
   std::vector<Word> words;

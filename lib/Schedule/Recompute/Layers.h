@@ -19,8 +19,9 @@ struct Layer {
 /// In program order. Layers are repeated groups of segments, of which one at least has a costly op;
 /// a segment ends where only one activation is used behind it, values that are used all along
 /// (an encoder's output) aside. A group within which a part repeats (a stage of a convolutional
-/// net) is split into these parts and what lies between them. Where nothing repeats, the layers
-/// that the model's file names (LayerHints.h), else segments with several costly ops.
+/// net) is split into these parts and what lies between them if less is kept then. Where nothing
+/// repeats, the layers that the model's file names (LayerHints.h), else segments with several
+/// costly ops.
 std::vector<Layer> findLayers(const StepGraph &graph);
 
 /// The ops of all layers, without those whose results a layer passes on.

@@ -170,7 +170,7 @@ bool StepGraph::isKept(Value value) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (user->hasTrait<OpTrait::IsTerminator>())
       return false;
-    if (isFree(user) || isNormalized(user))
+    if (isNeverKept(user))
       return llvm::any_of(user->getResults(), [&](Value result) { return isKept(result); });
     return isBackward(user);
   });
@@ -178,7 +178,7 @@ bool StepGraph::isKept(Value value) const {
 
 SmallVector<Value> StepGraph::keptResults(Operation *op) const {
   SmallVector<Value> kept;
-  if (!isForward(op) || isFree(op) || isNormalized(op))
+  if (!isForward(op) || isNeverKept(op))
     return kept;
   for (Value result : op->getResults())
     if (!isAvailable(result) && isKept(result))

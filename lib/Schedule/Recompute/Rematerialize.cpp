@@ -41,7 +41,7 @@ private:
       return false;
     if (again.contains(def))
       return true;
-    return (StepGraph::isFree(def) || graph.isNormalized(def)) &&
+    return graph.isNeverKept(def) &&
            llvm::any_of(def->getOperands(), [&](Value operand) { return isAgain(operand); });
   }
   /// What the backward pass reads instead of `value`.
@@ -80,8 +80,7 @@ private:
       return value;
     Operation *def = value.getDefiningOp();
     // A widening cast is made where it is read, so that the narrow value is what waits.
-    if (again.contains(def) || StepGraph::isFree(def) || StepGraph::widens(def) ||
-        graph.isNormalized(def))
+    if (again.contains(def) || graph.isNeverKept(def) || StepGraph::widens(def))
       return copyOf(value);
     return barrierOf(value);
   }

@@ -5,16 +5,11 @@
 
 #include "lib/Transforms/MoveTransposes/Layouts.h"
 
+#include "trainc/Analysis/GuessedBytes.h"
+
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
-
-/// Each symbol as 256, a guess at a size that matters; 0 where an expression overflows.
-static double guessBytes(Value value) {
-  FailureOr<int64_t> bytes =
-      getBytes(value.getType()).evaluate([](StringRef) -> std::optional<int64_t> { return 256; });
-  return succeeded(bytes) ? double(*bytes) : 0;
-}
 
 static Order inMemory(Value value, ArrayRef<int64_t> order) {
   return memoryOrder(getDims(value), order);

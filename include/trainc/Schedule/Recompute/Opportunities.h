@@ -44,6 +44,8 @@ public:
   /// A tensor that is normalized by statistics of a batch: what reads it makes it again from these
   /// and the one tensor that it is made of, so that it is never kept itself.
   bool isNormalized(mlir::Operation *op) const { return normalized.contains(op); }
+  /// Part of what reads it, wherever that is.
+  bool isNeverKept(mlir::Operation *op) const { return isFree(op) || isNormalized(op); }
   /// Whether the backward pass has the value anyway.
   bool isAvailable(mlir::Value value) const;
   /// Whether the backward pass reads the value, ops that move elements or normalize looked
