@@ -4,6 +4,7 @@
 // plans.
 
 #include "device.h"
+#include "device/cuda/attention/warpgroup_attention.h"
 #include "device/cuda/attention/windowed_attention.h"
 #include "device/cuda/dnn/dnn.h"
 #include "tests.h"
@@ -626,18 +627,21 @@ void timeAttentions(Device &device) {
   timeAttention(device, *dnn, test);
 }
 
-void testWindows(Device &device) {
+namespace {
+
+/// The gradients of those cases that `own` can compute (`takes`), after cuDNN's forward.
+template <typename Own, typename Takes>
+void testGradients(Device &device, const std::vector<Case> &all, const Takes &takes) {
   PlanFolder folder;
   std::unique_ptr<Cudnn> dnn;
-  std::unique_ptr<WindowedAttention> own;
-  if (!check(Cudnn::load(dnn), "cuDNN") ||
-      !check(WindowedAttention::load(own), "the runtime's own kernels"))
+  std::unique_ptr<Own> own;
+  if (!check(Cudnn::load(dnn), "cuDNN") || !check(Own::load(own), "the runtime's own kernels"))
     return;
   std::vector<Case> taken;
-  for (const Case &test : windowCases())
-    if (own->takes(Problem(device, test).call(true)))
+  for (const Case &test : all)
+    if (takes(*own, Problem(device, test).call(true)))
       taken.push_back(test);
-  check(!taken.empty(), "windows", "none is the runtime's own");
+  check(!taken.empty(), "gradients of attention", "none is the runtime's own");
   std::vector<Plans> plans = prepare(device, *dnn, taken);
   for (size_t i = 0; i < taken.size(); ++i) {
     taken[i].name = "own " + taken[i].name;
@@ -645,6 +649,62 @@ void testWindows(Device &device) {
       plans[i].status = own->prepare(Problem(device, taken[i]).call(true), plans[i].backward);
     run(device, taken[i], plans[i]);
   }
+}
+
+} // namespace
+
+void testWindows(Device &device) {
+  testGradients<WindowedAttention>(
+      device, windowCases(),
+      [](const WindowedAttention &own, const AttentionCall &call) { return own.takes(call); });
+}
+
+void testWarpgroups(Device &device) {
+  std::vector<Case> all = cases(), windows = windowCases();
+  all.insert(all.end(), windows.begin(), windows.end());
+  for (int64_t columns : {64, 80, 128})
+    for (bool causal : {false, true}) {
+      Case test;
+      test.name = "attention 2 x 8 heads on 2, 777 rows of " + std::to_string(columns) +
+                  (causal ? " causal" : "");
+      test.heads = 8, test.kvHeads = 2, test.columns = columns, test.causal = causal;
+      test.queryRows = test.keyRows = 777, test.scale = 1 / std::sqrt(double(columns));
+      all.push_back(test);
+    }
+  testGradients<WarpgroupAttention>(device, all,
+                                    [](const WarpgroupAttention &own, const AttentionCall &call) {
+                                      return own.canCompute(call);
+                                    });
+}
+
+void timeWarpgroups(Device &device) {
+  PlanFolder folder;
+  std::unique_ptr<Cudnn> dnn;
+  std::unique_ptr<WarpgroupAttention> own;
+  if (!check(Cudnn::load(dnn), "cuDNN") ||
+      !check(WarpgroupAttention::load(own), "the runtime's own kernels"))
+    return;
+  auto time = [&](const char *name, int64_t batch, int64_t heads, int64_t kvHeads, int64_t rows,
+                  int64_t columns, bool causal, AttentionBand band = {}) {
+    Case test;
+    test.name = name;
+    test.batch = batch, test.heads = heads, test.kvHeads = kvHeads, test.columns = columns;
+    test.queryRows = test.keyRows = rows, test.band = band, test.causal = causal;
+    timeAttention(device, *dnn, test);
+    test.name = "own " + test.name;
+    if (own->canCompute(Problem(device, test).call(true)))
+      timeAttention(device, *own, test, /*forward=*/false);
+  };
+  time("Llama-1B 4x32/8x2048x64 causal", 4, 32, 8, 2048, 64, true);
+  time("Qwen3-0.6B 4x16/8x2048x128 causal", 4, 16, 8, 2048, 128, true);
+  time("GPT-2 16x12x1024x64 causal", 16, 12, 12, 1024, 64, true);
+  time("Gemma 2x8/4x4096x128 causal", 2, 8, 4, 4096, 128, true);
+  time("Gemma 2x8/4x4096x128, 1023 causal", 2, 8, 4, 4096, 128, true, {1023, 0});
+  time("ViT 64x12x197x64", 64, 12, 12, 197, 64, false);
+  time("Whisper 8x12x1500x64", 8, 12, 12, 1500, 64, false);
+  time("BERT 16x12x512x64", 16, 12, 12, 512, 64, false);
+  time("1x16x16384x64 causal", 1, 16, 16, 16384, 64, true);
+  time("1x16x16384x128 causal", 1, 16, 16, 16384, 128, true);
 }
 
 void timeWindows(Device &device) {

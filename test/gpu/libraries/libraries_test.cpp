@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// gpu-libraries-test [gemm|attention|windows|segments|segment-windows|workspace|convolution]
-// [test|time]: the runtime's use of cuBLASLt and cuDNN on a device, and its own attention. All
-// parts by default. Ends with "N passed, N failed".
+// gpu-libraries-test [gemm|attention|windows|warpgroups|segments|segment-windows|workspace|
+// convolution] [test|time]: the runtime's use of cuBLASLt and cuDNN on a device, and its own
+// attention. All parts by default. Ends with "N passed, N failed".
 
 #include "device.h"
 #include "tests.h"
@@ -21,6 +21,7 @@ constexpr Part parts[] = {
     {"gemm", testGemm, timeGemms},
     {"attention", testAttention, timeAttentions},
     {"windows", testWindows, timeWindows},
+    {"warpgroups", testWarpgroups, timeWarpgroups},
     {"segments", testSegments, timeSegments},
     {"segment-windows", testSegmentWindows, nullptr},
     {"workspace", testWorkspaces, nullptr},
@@ -45,8 +46,8 @@ int main(int argc, char **argv) {
       test = false;
     else {
       std::fprintf(stderr,
-                   "usage: %s [gemm|attention|windows|segments|segment-windows|workspace|"
-                   "convolution] [test|time]\n",
+                   "usage: %s [gemm|attention|windows|warpgroups|segments|segment-windows|"
+                   "workspace|convolution] [test|time]\n",
                    argv[0]);
       return 2;
     }

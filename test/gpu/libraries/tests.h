@@ -13,6 +13,8 @@ void testAttention(Device &device);
 void timeAttentions(Device &device);
 void testWindows(Device &device);
 void timeWindows(Device &device);
+void testWarpgroups(Device &device);
+void timeWarpgroups(Device &device);
 void testConvolutions(Device &device);
 void timeConvolutions(Device &device);
 void testSegments(Device &device);

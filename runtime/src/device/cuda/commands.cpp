@@ -164,9 +164,8 @@ Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, Thr
   // Loading costs time and memory of the GPU.
   if (!gemms.empty())
     TRAINRT_TRY(libraries.blas(blas));
-  if (std::ranges::any_of(attentions, [](const auto &entry) {
-        return entry.call.segments > 0 || entry.call.band != AttentionBand();
-      }))
+  if (std::ranges::any_of(attentions,
+                          [](const auto &entry) { return OwnAttention::mayTake(entry.call); }))
     TRAINRT_TRY(libraries.ownAttention(own));
   if (!convolutions.empty() || !std::ranges::all_of(attentions, [&](const auto &entry) {
         return own && own->takes(entry.call);

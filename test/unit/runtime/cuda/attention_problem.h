@@ -96,6 +96,7 @@ template <typename T, int Columns> struct Problem {
     args.kept = float(1 / (1 - test.dropout)), args.scale = test.scale();
     return args;
   }
+  virtual ~Problem() = default;
   void run(bool backward) {
     if (backward && test.windows)
       return runWindows();
@@ -112,25 +113,32 @@ template <typename T, int Columns> struct Problem {
             device::forward<T, Columns>(args);
         });
   }
-  void runWindows() {
+  /// With numbers of the rows, which the kernels for windows hand on, and statistics as cuDNN's
+  /// forward lays them out.
+  AttentionArguments windowArguments() {
     AttentionArguments args = arguments();
     args.statsRow = test.heads, args.statsHead = 1;
     args.clearing = (args.longest + windowRows - 1) / windowRows;
-    std::vector<float> byHead, logs(stats.size(), NAN), dots(stats.size(), NAN);
+    byHead.clear();
+    logs.assign(stats.size(), NAN), dots.assign(stats.size(), NAN);
     args.logs = uint64_t(logs.data()), args.dots = uint64_t(dots.data());
-    if (test.samples) {
-      // The statistics lie [samples, heads, rows].
-      args.offsets = 0, args.rows = test.lengths[0];
-      args.statsRow = 1, args.statsHead = args.rows, args.statsSample = args.heads * args.rows;
-      for (HeadMatrices *each :
-           {&args.q, &args.k, &args.v, &args.o, &args.dO, &args.dQ, &args.dK, &args.dV})
-        each->sample = args.rows * each->row;
-      for (int g = 0; g < args.segments; ++g)
-        for (int h = 0; h < args.heads; ++h)
-          for (int i = 0; i < args.rows; ++i)
-            byHead.push_back(stats[size_t((g * args.rows + i) * args.heads + h)]);
-      args.stats = uint64_t(byHead.data());
-    }
+    if (!test.samples)
+      return args;
+    // The statistics lie [samples, heads, rows].
+    args.offsets = 0, args.rows = test.lengths[0];
+    args.statsRow = 1, args.statsHead = args.rows, args.statsSample = args.heads * args.rows;
+    for (HeadMatrices *each :
+         {&args.q, &args.k, &args.v, &args.o, &args.dO, &args.dQ, &args.dK, &args.dV})
+      each->sample = args.rows * each->row;
+    for (int g = 0; g < args.segments; ++g)
+      for (int h = 0; h < args.heads; ++h)
+        for (int i = 0; i < args.rows; ++i)
+          byHead.push_back(stats[size_t((g * args.rows + i) * args.heads + h)]);
+    args.stats = uint64_t(byHead.data());
+    return args;
+  }
+  virtual void runWindows() {
+    const AttentionArguments args = windowArguments();
     for (bool keys : {false, true}) {
       warp::Emulation emulation(windowThreads, size_t(windowSharedBytes(Columns, keys)));
       for (int z = 0; z < args.segments + !test.samples; ++z)
@@ -251,7 +259,7 @@ template <typename T, int Columns> struct Problem {
 
   const Case &test;
   Matrices<T> q, k, v, o, dO, dQ, dK, dV;
-  std::vector<float> stats;
+  std::vector<float> stats, byHead, logs, dots;
   std::vector<int32_t> offsets;
   alignas(8) int64_t seed[2] = {11, 5};
 };

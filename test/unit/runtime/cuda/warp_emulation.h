@@ -61,6 +61,19 @@ public:
   void later(uint32_t to, const void *from, bool valid, size_t size = 16);
   void finishCopies();
 
+  [[noreturn]] static void fail(const char *why) {
+    std::fprintf(stderr, "emulated GPU: %s\n", why);
+    std::abort();
+  }
+  /// Lets the other threads run until it is over.
+  template <typename Wait> void await(const Wait &over) {
+    for (unsigned turns = 0; !over(); ++turns) {
+      if (turns > 1000)
+        fail("threads wait for each other");
+      yield();
+    }
+  }
+
   /// Not 0, so that an address is not taken for an offset.
   static constexpr uint32_t sharedBegin = 1024;
 
@@ -83,20 +96,8 @@ private:
     unsigned arrived = 0;
     uint64_t generation = 0;
   };
-  [[noreturn]] static void fail(const char *why) {
-    std::fprintf(stderr, "emulated GPU: %s\n", why);
-    std::abort();
-  }
   static void enter();
   void yield();
-  /// Waits until all `count` have come; true for the last one.
-  template <typename Wait> void await(const Wait &over) {
-    for (unsigned turns = 0; !over(); ++turns) {
-      if (turns > 1000)
-        fail("threads wait for each other");
-      yield();
-    }
-  }
 
   inline static Emulation *active = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers;

@@ -4,30 +4,39 @@
 #define TRAINRT_DEVICE_CUDA_ATTENTION_OWN_ATTENTION_H
 
 #include "device/cuda/attention/segment_attention.h"
+#include "device/cuda/attention/warpgroup_attention.h"
 #include "device/cuda/attention/windowed_attention.h"
 
 namespace trainrt::cuda {
 
-/// What is said of its two parts holds for it.
+/// What is said of its parts holds for it.
 class OwnAttention {
 public:
   static Status load(std::unique_ptr<OwnAttention> &attention) {
     auto made = std::make_unique<OwnAttention>();
     TRAINRT_TRY(SegmentAttention::load(made->segments));
     TRAINRT_TRY(WindowedAttention::load(made->windows));
+    TRAINRT_TRY(WarpgroupAttention::load(made->warpgroups));
     attention = std::move(made);
     return {};
   }
+  /// Whether it has to be loaded to ask whether it takes a call.
+  static bool mayTake(const AttentionCall &call) {
+    return call.segments > 0 || call.band != AttentionBand() || WarpgroupAttention::isWanted();
+  }
   bool takes(const AttentionCall &call) const {
-    return segments->takes(call) || windows->takes(call);
+    return segments->takes(call) || windows->takes(call) || warpgroups->takes(call);
   }
   Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
-    return segments->takes(call) ? segments->prepare(call, plan) : windows->prepare(call, plan);
+    return segments->takes(call)  ? segments->prepare(call, plan)
+           : windows->takes(call) ? windows->prepare(call, plan)
+                                  : warpgroups->prepare(call, plan);
   }
 
 private:
   std::unique_ptr<SegmentAttention> segments;
   std::unique_ptr<WindowedAttention> windows;
+  std::unique_ptr<WarpgroupAttention> warpgroups;
 };
 
 } // namespace trainrt::cuda

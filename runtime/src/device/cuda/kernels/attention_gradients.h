@@ -12,6 +12,31 @@ namespace trainrt::cuda::device {
 /// gets none.
 TRAINRT_DEVICE float negativeLog2(float log) { return log == -infinity ? log : log * -log2e; }
 
+/// dots[i] = sum of dO times o of the lane's two rows, of which there are fragments that are not
+/// arranged.
+template <typename T, int Columns>
+TRAINRT_DEVICE void multiplyRowsOf(float (&dots)[2], const uint32_t (&slopes)[Columns / 16][4],
+                                   const uint32_t (&results)[Columns / 16][4], int columns) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float dot = 0;
+#pragma unroll
+    for (int four = 0; four < Columns / 32; ++four) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float a, b, c, d;
+        warp::unpack(T(), slopes[four * 2 + i / 2][half + i % 2 * 2], a, b);
+        warp::unpack(T(), results[four * 2 + i / 2][half + i % 2 * 2], c, d);
+        sum += a * c;
+        sum += b * d;
+      }
+      dot += (four * 4 + thisLane().pair / 2) * 8 < columns ? sum : 0;
+    }
+    dots[half] = sumOfQuad(dot);
+  }
+}
+
 /// A warp's tile of k and v, as left operands.
 template <typename T, int Columns> struct KeysInShared {
   uint32_t kTile, vTile;

@@ -16,20 +16,39 @@ AttentionKernels::~AttentionKernels() {
       driver.cuModuleUnload(kernel.module);
 }
 
-Status AttentionKernels::load(std::initializer_list<const char *> jobs) {
+Status AttentionKernels::ask(int &major, int &minor) {
   CUdevice device = 0;
-  int major = 0;
   TRAINRT_TRY(driver.check(driver.cuCtxGetDevice(&device), "cannot find the current GPU"));
   for (auto [value, attribute] : {std::pair{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+                                  {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+                                  {&numMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
                                   {&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN}})
     TRAINRT_TRY(driver.check(driver.cuDeviceGetAttribute(value, attribute, device),
                              "cannot ask for the properties of the GPU"));
+  return {};
+}
+
+void AttentionKernels::add(std::initializer_list<const char *> jobs) {
+  for (const char *job : jobs)
+    for (const char *type : {"BF16", "F16"})
+      for (const char *columns : {"64", "128"})
+        if (std::string name = std::string(job) + "_" + type + "_" + columns; hasEmbedded(name))
+          kernels[name];
+}
+
+Status AttentionKernels::load(std::initializer_list<const char *> jobs) {
+  int major = 0, minor = 0;
+  TRAINRT_TRY(ask(major, minor));
   if (major >= 8)
-    for (const char *job : jobs)
-      for (const char *type : {"BF16", "F16"})
-        for (const char *columns : {"64", "128"})
-          if (std::string name = std::string(job) + "_" + type + "_" + columns; hasEmbedded(name))
-            kernels[name];
+    add(jobs);
+  return {};
+}
+
+Status AttentionKernels::loadWarpgroups(std::initializer_list<const char *> jobs) {
+  int major = 0, minor = 0;
+  TRAINRT_TRY(ask(major, minor));
+  if (major == 9 && minor == 0)
+    add(jobs);
   return {};
 }
 

@@ -23,8 +23,11 @@ public:
 
   /// Finds those of these jobs that the build has made and the current device can run.
   Status load(std::initializer_list<const char *> jobs);
+  /// The same of jobs whose kernels are for sm_90a, which only devices of 9.0 can run.
+  Status loadWarpgroups(std::initializer_list<const char *> jobs);
   bool empty() const { return kernels.empty(); }
   int sharedBytes() const { return shared; } ///< that a thread block may have
+  int multiprocessors() const { return numMultiprocessors; }
 
   /// What all of them take for granted of a call but alignment, for up to 128 columns.
   static bool canCompute(const AttentionCall &call);
@@ -48,10 +51,12 @@ private:
     CUmodule module = nullptr;
     CUfunction function = nullptr;
   };
+  Status ask(int &major, int &minor);
+  void add(std::initializer_list<const char *> jobs);
   Status load(const std::string &name, Kernel &kernel) const;
 
   const Driver &driver;
-  int shared = 0;
+  int shared = 0, numMultiprocessors = 0;
   /// By name.
   std::map<std::string, Kernel> kernels;
 };

@@ -67,30 +67,6 @@ template <typename T, int Columns> struct Window {
     return int64_t(head) * args.rows + segment.begin + row;
   }
 
-  /// dots[i] = sum of dO times o of the lane's two rows, of which there are fragments that are not
-  /// arranged.
-  TRAINRT_DEVICE void multiplyOwn(float (&dots)[2], const uint32_t (&slopes)[Columns / 16][4],
-                                  const uint32_t (&results)[Columns / 16][4]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float dot = 0;
-#pragma unroll
-      for (int four = 0; four < M::chunks / 4; ++four) {
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float a, b, c, d;
-          warp::unpack(T(), slopes[four * 2 + i / 2][half + i % 2 * 2], a, b);
-          warp::unpack(T(), results[four * 2 + i / 2][half + i % 2 * 2], c, d);
-          sum += a * c;
-          sum += b * d;
-        }
-        dot += (four * 4 + thisLane().pair / 2) * 8 < args.columns ? sum : 0;
-      }
-      dots[half] = sumOfQuad(dot);
-    }
-  }
-
   TRAINRT_DEVICE void queries(int head) const {
     const int keyHead = args.group == 1 ? head : head / args.group;
     const int last = endBlock(args.after);
@@ -108,7 +84,7 @@ template <typename T, int Columns> struct Window {
     M::left(results, args.o, head, segment, tile, args.columns);
     M::left(q, args.q, head, segment, tile, args.columns);
     float log[2], dot[2];
-    multiplyOwn(dot, slopes, results);
+    multiplyRowsOf<T, Columns>(dot, slopes, results, args.columns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Lane lane = thisLane();

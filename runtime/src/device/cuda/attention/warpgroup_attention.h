@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The gradient of attention of samples through kernels of the runtime's own for sm_90a, which read
+// what cuDNN's forward has saved. They are not used unless the environment variable
+// TRAINRT_WARPGROUP_ATTENTION is 1: nobody has measured yet where they are quicker than cuDNN's.
+#ifndef TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
+#define TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
+
+#include "device/cuda/kernels/attention_kernels.h"
+
+namespace trainrt::cuda {
+
+class WarpgroupAttention {
+public:
+  /// The context is current, here and when this is destroyed.
+  static Status load(std::unique_ptr<WarpgroupAttention> &attention);
+
+  /// Whether it can compute such a call, a matter of sizes and the device only; else cuDNN does.
+  /// Only gradients without dropout, whose mask is cuDNN's.
+  bool canCompute(const AttentionCall &call) const;
+  /// Whether the environment says that it is to.
+  static bool isWanted();
+  bool takes(const AttentionCall &call) const { return isWanted() && canCompute(call); }
+  /// Of a call that it can compute. Several threads may call it at once.
+  Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan);
+
+private:
+  explicit WarpgroupAttention(const Driver &driver) : driver(driver), kernels(driver) {}
+
+  const Driver &driver;
+  AttentionKernels kernels;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H

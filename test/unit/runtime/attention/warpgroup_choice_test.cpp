@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which gradients of attention the runtime's own kernels for warpgroups can compute, and that they
+// are cuDNN's unless the environment says otherwise.
+
+#include "cuda_fixture.h"
+#include "device/cuda/attention/own_attention.h"
+
+#include <cstdlib>
+
+using namespace trainrt::cuda;
+
+namespace {
+
+class WarpgroupChoice : public CudaTest {
+protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    fake->sharedBytes = 227 << 10;
+    setenv("TRAINRT_WARPGROUP_ATTENTION", "1", 1);
+  }
+  void TearDown() override {
+    unsetenv("TRAINRT_WARPGROUP_ATTENTION");
+    CudaTest::TearDown();
+  }
+  static AttentionCall call(int64_t rows, int64_t columns = 64) {
+    AttentionCall call;
+    call.backward = call.causal = true;
+    call.batch = 16, call.heads = call.kvHeads = 12;
+    call.queryRows = call.keyRows = rows;
+    call.keyColumns = call.valueColumns = columns;
+    for (auto *strides :
+         {&call.q, &call.k, &call.v, &call.o, &call.dO, &call.dQ, &call.dK, &call.dV})
+      (*strides)[0] = rows * 12 * columns, (*strides)[1] = columns, (*strides)[2] = 12 * columns;
+    return call;
+  }
+  std::unique_ptr<OwnAttention> load() {
+    std::unique_ptr<OwnAttention> attention;
+    Status status = OwnAttention::load(attention);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return attention;
+  }
+};
+
+TEST_F(WarpgroupChoice, OnlyWhereTheEnvironmentSaysSo) {
+  EXPECT_TRUE(load()->takes(call(1024)));
+  for (const char *value : {"0", ""}) {
+    setenv("TRAINRT_WARPGROUP_ATTENTION", value, 1);
+    EXPECT_FALSE(load()->takes(call(1024)));
+  }
+  unsetenv("TRAINRT_WARPGROUP_ATTENTION");
+  EXPECT_FALSE(load()->takes(call(1024)));
+}
+
+TEST_F(WarpgroupChoice, WhatTheKernelsCompute) {
+  auto attention = load();
+  auto refuses = [&](auto change) {
+    AttentionCall other = call(1024);
+    change(other);
+    return !attention->takes(other);
+  };
+  EXPECT_FALSE(refuses([](AttentionCall &) {}));
+  EXPECT_FALSE(refuses([](AttentionCall &c) { c.causal = false; }));
+  EXPECT_FALSE(refuses([](AttentionCall &c) { c.kvHeads = 3; }));
+  EXPECT_FALSE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 128; }));
+  EXPECT_FALSE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 40; }));
+  // The forward is cuDNN's, and so is its mask of dropout.
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.backward = false; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.dropout = 0.1f; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.dtype = DType::F32; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.hasBias = true; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 256; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.keyRows = 2048; }));
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.batch = int64_t(1) << 30; }));
+  // Rows that begin anywhere are for cuDNN.
+  EXPECT_TRUE(refuses([](AttentionCall &c) { c.k[2] += 4; }));
+}
+
+TEST_F(WarpgroupChoice, OnlyDevicesOfTheirArchitecture) {
+  fake->sharedBytes = 160 << 10;
+  EXPECT_FALSE(load()->takes(call(1024)));
+  fake->sharedBytes = 227 << 10;
+  for (auto [major, minor] : {std::pair{8, 0}, {9, 1}, {10, 0}}) {
+    fake->major = major, fake->minor = minor;
+    EXPECT_FALSE(load()->takes(call(1024)));
+  }
+}
+
+} // namespace
