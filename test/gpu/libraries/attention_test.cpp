@@ -629,7 +629,8 @@ void timeAttentions(Device &device) {
 
 namespace {
 
-/// The gradients of those cases that `own` can compute (`takes`), after cuDNN's forward.
+/// The gradients of those cases that `own` can compute (`takes`), after cuDNN's forward, or with
+/// dropout its own.
 template <typename Own, typename Takes>
 void testGradients(Device &device, const std::vector<Case> &all, const Takes &takes) {
   PlanFolder folder;
@@ -647,6 +648,8 @@ void testGradients(Device &device, const std::vector<Case> &all, const Takes &ta
     taken[i].name = "own " + taken[i].name;
     if (plans[i].status.ok())
       plans[i].status = own->prepare(Problem(device, taken[i]).call(true), plans[i].backward);
+    if (plans[i].status.ok() && taken[i].dropout > 0)
+      plans[i].status = own->prepare(Problem(device, taken[i]).call(false), plans[i].forward);
     run(device, taken[i], plans[i]);
   }
 }
@@ -685,24 +688,26 @@ void timeWarpgroups(Device &device) {
       !check(WarpgroupAttention::load(own), "the runtime's own kernels"))
     return;
   auto time = [&](const char *name, int64_t batch, int64_t heads, int64_t kvHeads, int64_t rows,
-                  int64_t columns, bool causal, AttentionBand band = {}) {
+                  int64_t columns, bool causal, AttentionBand band = {}, double dropout = 0) {
     Case test;
-    test.name = name;
+    test.name = name, test.dropout = dropout;
     test.batch = batch, test.heads = heads, test.kvHeads = kvHeads, test.columns = columns;
     test.queryRows = test.keyRows = rows, test.band = band, test.causal = causal;
     timeAttention(device, *dnn, test);
     test.name = "own " + test.name;
     if (own->canCompute(Problem(device, test).call(true)))
-      timeAttention(device, *own, test, /*forward=*/false);
+      timeAttention(device, *own, test, /*forward=*/dropout > 0);
   };
   time("Llama-1B 4x32/8x2048x64 causal", 4, 32, 8, 2048, 64, true);
   time("Qwen3-0.6B 4x16/8x2048x128 causal", 4, 16, 8, 2048, 128, true);
   time("GPT-2 16x12x1024x64 causal", 16, 12, 12, 1024, 64, true);
+  time("GPT-2 16x12x1024x64 causal dropout", 16, 12, 12, 1024, 64, true, {}, 0.1);
   time("Gemma 2x8/4x4096x128 causal", 2, 8, 4, 4096, 128, true);
   time("Gemma 2x8/4x4096x128, 1023 causal", 2, 8, 4, 4096, 128, true, {1023, 0});
   time("ViT 64x12x197x64", 64, 12, 12, 197, 64, false);
   time("Whisper 8x12x1500x64", 8, 12, 12, 1500, 64, false);
   time("BERT 16x12x512x64", 16, 12, 12, 512, 64, false);
+  time("BERT 16x12x512x64 dropout", 16, 12, 12, 512, 64, false, {}, 0.1);
   time("1x16x16384x64 causal", 1, 16, 16, 16384, 64, true);
   time("1x16x16384x128 causal", 1, 16, 16, 16384, 128, true);
 }

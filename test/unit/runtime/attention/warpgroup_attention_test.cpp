@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernels for the gradient of attention by warpgroups.
+// The kernels for attention with dropout by warpgroups, and for its gradient.
 
 #include "cuda/warpgroup_emulation.h"
 
 #include "cuda/attention_problem.h"
 #include "device/cuda/kernels/warpgroup_attention.h"
+#include "device/cuda/kernels/warpgroup_forward.h"
 
 using namespace trainrt::cuda;
 using namespace trainrt::cuda::test;
@@ -14,16 +15,27 @@ namespace {
 using WarpgroupAttention = AttentionKernels;
 
 /// Gradients by kernels of these shapes, of a grid of `blocks`.
-template <typename T, typename Queries, typename Keys>
+template <typename T, typename Queries, typename Keys, bool drops = false>
 struct WarpgroupProblem : Problem<T, Queries::columns> {
   WarpgroupProblem(const Case &test, unsigned blocks)
       : Problem<T, Queries::columns>(test), blocks(blocks) {}
   void runWindows() override {
     const AttentionArguments args = this->windowArguments();
-    run<Queries>([&] { device::warpgroupQueries<T, Queries>(args); });
-    run<Keys>([&] { device::warpgroupKeys<T, Keys>(args); });
+    launch<Queries>([&] { device::warpgroupQueries<T, Queries, drops>(args); });
+    launch<Keys>([&] { device::warpgroupKeys<T, Keys, drops>(args); });
   }
-  template <typename Shape> void run(const std::function<void()> &kernel) {
+  /// The forward of attention without dropout is another one's.
+  void runForward() override {
+    if constexpr (drops) {
+      using Shape = typename WarpgroupShapes<Queries::columns>::Forward;
+      const AttentionArguments args = this->windowArguments();
+      launch<Shape>([&] { device::warpgroupForward<T, Shape, drops>(args); });
+      this->takeStatistics();
+    } else {
+      Problem<T, Queries::columns>::runForward();
+    }
+  }
+  template <typename Shape> void launch(const std::function<void()> &kernel) {
     warp::WarpgroupEmulation emulation(Shape::threads, Shape::sharedBytes, blocks);
     for (unsigned x = 0; x < blocks; ++x)
       static_cast<warp::Emulation &>(emulation).run(x, 0, 0, kernel);
@@ -66,6 +78,15 @@ TEST_F(WarpgroupAttention, ManyColumns) {
   Launched<warp::BF16, 128>(test, 2).compare();
   test.columns = 96, test.heads = 2;
   Launched<warp::F16, 128>(test, 1).compare();
+}
+
+TEST_F(WarpgroupAttention, Dropout) {
+  using Shapes = WarpgroupShapes<64>;
+  for (bool causal : {true, false}) {
+    Case test = samples(2, causal ? 210 : 75, causal);
+    test.dropout = 0.1, test.heads = 2, test.kvHeads = causal ? 2 : 1;
+    WarpgroupProblem<warp::BF16, Shapes::Queries, Shapes::Keys, true>(test, 3).compare();
+  }
 }
 
 TEST_F(WarpgroupAttention, Windows) {

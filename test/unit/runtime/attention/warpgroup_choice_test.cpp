@@ -63,9 +63,7 @@ TEST_F(WarpgroupChoice, WhatTheKernelsCompute) {
   EXPECT_FALSE(refuses([](AttentionCall &c) { c.kvHeads = 3; }));
   EXPECT_FALSE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 128; }));
   EXPECT_FALSE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 40; }));
-  // The forward is cuDNN's, and so is its mask of dropout.
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.backward = false; }));
-  EXPECT_TRUE(refuses([](AttentionCall &c) { c.dropout = 0.1f; }));
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.dtype = DType::F32; }));
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.hasBias = true; }));
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.keyColumns = c.valueColumns = 256; }));
@@ -73,6 +71,30 @@ TEST_F(WarpgroupChoice, WhatTheKernelsCompute) {
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.batch = int64_t(1) << 30; }));
   // Rows that begin anywhere are for cuDNN.
   EXPECT_TRUE(refuses([](AttentionCall &c) { c.k[2] += 4; }));
+}
+
+// Both directions, as they have one mask.
+TEST_F(WarpgroupChoice, Dropout) {
+  auto attention = load();
+  for (bool backward : {false, true}) {
+    AttentionCall dropped = call(1024);
+    dropped.backward = backward, dropped.dropout = 0.1f;
+    EXPECT_TRUE(attention->takes(dropped));
+    AttentionCall other = dropped;
+    other.queryRows = other.keyRows = 65537;
+    EXPECT_FALSE(attention->takes(other));
+    other = dropped;
+    other.keyColumns = other.valueColumns = 72;
+    EXPECT_FALSE(attention->takes(other));
+    other = dropped;
+    other.k[2] += 4;
+    ASSERT_TRUE(attention->takes(other));
+    std::shared_ptr<const AttentionPlan> plan;
+    Status status = attention->prepare(other, plan);
+    EXPECT_EQ(status.code(), Code::Unsupported);
+    EXPECT_NE(status.message().find("multiples of 8 columns where"), std::string::npos)
+        << status.message();
+  }
 }
 
 TEST_F(WarpgroupChoice, OnlyDevicesOfTheirArchitecture) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention by the runtime's kernels, run on the host by an emulation of a thread block, against
-// the definition in f64.
+// Attention by the runtime's kernels, run on the host by an emulation of a
+// thread block, against the definition in f64.
 #ifndef TRAINRT_TEST_CUDA_ATTENTION_PROBLEM_H
 #define TRAINRT_TEST_CUDA_ATTENTION_PROBLEM_H
 
@@ -24,7 +24,8 @@ struct Case {
   double dropout = 0;
   unsigned threads = 128;
   int before = 1 << 20, after = 1 << 20;
-  /// Gradients by the kernels for windows; `samples`: of samples of equal lengths, without offsets.
+  /// Gradients by the kernels for windows; `samples`: of samples of equal
+  /// lengths, without offsets.
   bool windows = false, samples = false;
 
   /// The columns of a segment that row `i` of it sees.
@@ -38,7 +39,8 @@ struct Case {
 
 inline constexpr float mark = 7;
 
-/// [rows, heads, columns], in a row that may hold more. Behind the segments NaNs.
+/// [rows, heads, columns], in a row that may hold more. Behind the segments
+/// NaNs.
 template <typename T> struct Matrices {
   Matrices(const Case &test, int heads)
       : rows(test.rows()), heads(heads), columns(test.columns),
@@ -99,7 +101,14 @@ template <typename T, int Columns> struct Problem {
   virtual ~Problem() = default;
   void run(bool backward) {
     if (backward && test.windows)
-      return runWindows();
+      runWindows();
+    else if (backward)
+      runSegments(true);
+    else
+      runForward();
+  }
+  virtual void runForward() { runSegments(false); }
+  void runSegments(bool backward) {
     const AttentionArguments args = arguments();
     const size_t matrix = size_t(args.longest) * Columns * 2;
     warp::Emulation emulation(test.threads,
@@ -113,8 +122,8 @@ template <typename T, int Columns> struct Problem {
             device::forward<T, Columns>(args);
         });
   }
-  /// With numbers of the rows, which the kernels for windows hand on, and statistics as cuDNN's
-  /// forward lays them out.
+  /// With numbers of the rows, which the kernels for windows hand on, and
+  /// statistics as cuDNN's forward lays them out.
   AttentionArguments windowArguments() {
     AttentionArguments args = arguments();
     args.statsRow = test.heads, args.statsHead = 1;
@@ -137,6 +146,15 @@ template <typename T, int Columns> struct Problem {
     args.stats = uint64_t(byHead.data());
     return args;
   }
+  /// Of samples, from where a forward with such arguments has left them.
+  void takeStatistics() {
+    const int rows = test.lengths[0];
+    for (size_t g = 0; g < test.lengths.size(); ++g)
+      for (int h = 0; h < test.heads; ++h)
+        for (int i = 0; i < rows; ++i)
+          stats[(g * size_t(rows) + size_t(i)) * size_t(test.heads) + size_t(h)] =
+              byHead[(g * size_t(test.heads) + size_t(h)) * size_t(rows) + size_t(i)];
+  }
   virtual void runWindows() {
     const AttentionArguments args = windowArguments();
     for (bool keys : {false, true}) {
@@ -153,8 +171,8 @@ template <typename T, int Columns> struct Problem {
     }
   }
 
-  /// The mask of dropout by (head, row, column), read through values that are columns of the
-  /// identity.
+  /// The mask of dropout by (head, row, column), read through values that are
+  /// columns of the identity.
   std::vector<bool> mask() {
     std::vector<bool> keep(size_t(test.heads * test.rows() * test.rows()));
     const std::vector<uint16_t> values = v.data;
@@ -193,7 +211,8 @@ template <typename T, int Columns> struct Problem {
         }
       }
     const double unit = sizeof(T) && std::is_same_v<T, warp::BF16> ? 1.0 / 256 : 1.0 / 2048;
-    // Scores of a single column have no gradient: what is left is of the order of additions.
+    // Scores of a single column have no gradient: what is left is of the order
+    // of additions.
     const double scale = squares == 0 ? 0.01 : std::sqrt(squares);
     EXPECT_LE(std::sqrt(errors), limit * unit * scale) << name;
   }

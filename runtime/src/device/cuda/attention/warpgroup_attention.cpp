@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace trainrt::cuda {
 
@@ -25,6 +28,9 @@ struct Launch {
 template <typename Shape> Launch launchOf(int64_t heads) {
   return {heads, Shape::groups * groupRows, Shape::threads, Shape::sharedBytes};
 }
+Launch forward(const AttentionCall &call) {
+  return launchOf<WarpgroupShapes<64>::Forward>(call.heads);
+}
 Launch queries(const AttentionCall &call) {
   return AttentionKernels::paddedColumns(call) == 64
              ? launchOf<WarpgroupShapes<64>::Queries>(call.heads)
@@ -36,20 +42,37 @@ Launch keys(const AttentionCall &call) {
              : launchOf<WarpgroupShapes<128>::Keys>(call.kvHeads);
 }
 
-/// Of one of the two numbers that each row and head has.
+/// Of one of the two numbers that each row and head has for its gradient.
 uint64_t numberBytes(const AttentionCall &call) {
   return uint64_t(call.batch) * uint64_t(call.heads) * uint64_t(call.queryRows) * sizeof(float);
 }
+/// What memory is planned with for the backward of such a call.
+uint64_t plannedBytes(const AttentionCall &call) {
+  AttentionSizes sizes = sizesOf(call);
+  sizes.backward = true;
+  return uint64_t(attentionWorkspaceLimit(sizes));
+}
+
+/// With dropout there is a forward, and kernels for up to 64 columns; tiles of 16 rows are numbered
+/// with 12 bits in the mask.
+bool hasMask(const AttentionCall &call) {
+  return call.dropout > 0 ? call.keyColumns <= 64 && call.queryRows <= 16 << 12 : call.backward;
+}
+
+/// A kernel, or two after another.
+struct Part {
+  CUfunction function;
+  Launch launch;
+};
 
 /// The workspace has these numbers. Nothing in it changes with a run.
 class Plan final : public AttentionPlan {
 public:
-  Plan(const Driver &driver, CUfunction queries, CUfunction keys, int64_t multiprocessors,
+  Plan(const Driver &driver, std::vector<Part> parts, int64_t multiprocessors,
        const AttentionCall &call)
-      : driver(driver), queriesKernel(queries), keysKernel(keys), multiprocessors(multiprocessors),
-        call(call) {}
+      : driver(driver), parts(std::move(parts)), multiprocessors(multiprocessors), call(call) {}
 
-  uint64_t workspaceBytes() const override { return numberBytes(call) * 2; }
+  uint64_t workspaceBytes() const override { return call.backward ? numberBytes(call) * 2 : 0; }
   Status enqueue(StreamHandle stream, const AttentionOperands &operands,
                  Workspace workspace) const override {
     if (!AttentionKernels::isAligned(operands))
@@ -61,24 +84,24 @@ public:
     AttentionArguments args = AttentionKernels::arguments(call, operands);
     args.logs = workspace.address;
     args.dots = workspace.address + numberBytes(call);
-    TRAINRT_TRY(launch(stream, queriesKernel, queries(call), args));
-    return launch(stream, keysKernel, keys(call), args);
+    for (const Part &part : parts)
+      TRAINRT_TRY(start(stream, part, args));
+    return {};
   }
 
 private:
   /// Each multiprocessor has room for one block, which computes one thing after another.
-  Status launch(StreamHandle stream, CUfunction function, const Launch &launch,
-                AttentionArguments &args) const {
+  Status start(StreamHandle stream, const Part &part, AttentionArguments &args) const {
     void *parameters[] = {&args};
-    const auto blocks = unsigned(std::min(launch.works(call), multiprocessors));
-    return driver.check(driver.cuLaunchKernel(function, blocks, 1, 1, launch.threads, 1, 1,
-                                              launch.sharedBytes, static_cast<CUstream>(stream),
-                                              parameters, nullptr),
+    const auto blocks = unsigned(std::min(part.launch.works(call), multiprocessors));
+    return driver.check(driver.cuLaunchKernel(part.function, blocks, 1, 1, part.launch.threads, 1,
+                                              1, part.launch.sharedBytes,
+                                              static_cast<CUstream>(stream), parameters, nullptr),
                         "cannot start the runtime's kernel for attention by warpgroups");
   }
 
   const Driver &driver;
-  const CUfunction queriesKernel, keysKernel;
+  const std::vector<Part> parts;
   const int64_t multiprocessors;
   const AttentionCall call;
 };
@@ -94,30 +117,48 @@ Status WarpgroupAttention::load(std::unique_ptr<WarpgroupAttention> &attention) 
   const Driver *driver = nullptr;
   TRAINRT_TRY(Driver::load(driver));
   std::unique_ptr<WarpgroupAttention> made(new WarpgroupAttention(*driver));
-  TRAINRT_TRY(made->kernels.loadWarpgroups({"warpgroupQueries", "warpgroupKeys"}));
+  TRAINRT_TRY(
+      made->kernels.loadWarpgroups({"warpgroupQueries", "warpgroupKeys", "warpgroupForwardDropout",
+                                    "warpgroupQueriesDropout", "warpgroupKeysDropout"}));
   attention = std::move(made);
   return {};
 }
 
+/// With dropout the directions of a step go the same way: what only one of them knows, its
+/// operands' alignment, does not decide.
 bool WarpgroupAttention::canCompute(const AttentionCall &call) const {
   // Blocks count them beyond the last one.
   const int64_t most = INT_MAX - 2 * int64_t(kernels.multiprocessors());
-  return !kernels.empty() && call.backward && !call.segments && call.dropout == 0 &&
-         AttentionKernels::canCompute(call) && AttentionKernels::isAligned(call) &&
-         int64_t(std::max(queries(call).sharedBytes, keys(call).sharedBytes)) <=
-             kernels.sharedBytes() &&
+  return !kernels.empty() && !call.segments && hasMask(call) &&
+         AttentionKernels::canCompute(call) &&
+         (call.dropout > 0 || AttentionKernels::isAligned(call)) &&
+         int64_t(std::max({forward(call).sharedBytes, queries(call).sharedBytes,
+                           keys(call).sharedBytes})) <= kernels.sharedBytes() &&
          call.batch <= INT_MAX &&
-         std::max(queries(call).works(call), keys(call).works(call)) <= most &&
-         numberBytes(call) * 2 <= uint64_t(attentionWorkspaceLimit(sizesOf(call)));
+         std::max({forward(call).works(call), queries(call).works(call), keys(call).works(call)}) <=
+             most &&
+         numberBytes(call) * 2 <= plannedBytes(call);
 }
 
 /// `canCompute` has said yes, so the kernels exist.
 Status WarpgroupAttention::prepare(const AttentionCall &call,
                                    std::shared_ptr<const AttentionPlan> &plan) {
-  CUfunction queries = nullptr, keys = nullptr;
-  TRAINRT_TRY(kernels.find("warpgroupQueries", call, queries));
-  TRAINRT_TRY(kernels.find("warpgroupKeys", call, keys));
-  plan = std::make_shared<Plan>(driver, queries, keys, kernels.multiprocessors(), call);
+  if (!AttentionKernels::isAligned(call))
+    return fail(Code::Unsupported, "attention with dropout needs rows and heads that begin at "
+                                   "multiples of 8 columns where TRAINRT_WARPGROUP_ATTENTION is 1");
+  std::vector<Part> parts;
+  auto add = [&](std::string job, const Launch &launch) {
+    parts.push_back({nullptr, launch});
+    return kernels.find((job + (call.dropout > 0 ? "Dropout" : "")).c_str(), call,
+                        parts.back().function);
+  };
+  if (call.backward) {
+    TRAINRT_TRY(add("warpgroupQueries", queries(call)));
+    TRAINRT_TRY(add("warpgroupKeys", keys(call)));
+  } else {
+    TRAINRT_TRY(add("warpgroupForward", forward(call)));
+  }
+  plan = std::make_shared<Plan>(driver, std::move(parts), kernels.multiprocessors(), call);
   return {};
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The gradient of attention of samples through kernels of the runtime's own for sm_90a, which read
-// what cuDNN's forward has saved. They are not used unless the environment variable
-// TRAINRT_WARPGROUP_ATTENTION is 1: nobody has measured yet where they are quicker than cuDNN's.
+// what cuDNN's forward has saved; with dropout the forward as well, so that both have one mask.
+// They are not used unless the environment variable TRAINRT_WARPGROUP_ATTENTION is 1: nobody has
+// measured yet where they are quicker than cuDNN's.
 #ifndef TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
 #define TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
 
@@ -14,8 +15,8 @@ public:
   /// The context is current, here and when this is destroyed.
   static Status load(std::unique_ptr<WarpgroupAttention> &attention);
 
-  /// Whether it can compute such a call, a matter of sizes and the device only; else cuDNN does.
-  /// Only gradients without dropout, whose mask is cuDNN's.
+  /// Whether it can compute such a call, a matter of sizes and the device only; else cuDNN does. A
+  /// forward only with dropout.
   bool canCompute(const AttentionCall &call) const;
   /// Whether the environment says that it is to.
   static bool isWanted();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the kernels for attention by warpgroups cut it up, which host and device agree on.
+// How the kernels for attention by warpgroups cut it up, which host and device
+// agree on.
 #ifndef TRAINRT_DEVICE_CUDA_KERNELS_WARPGROUP_SHAPES_H
 #define TRAINRT_DEVICE_CUDA_KERNELS_WARPGROUP_SHAPES_H
 
@@ -9,9 +10,10 @@ inline constexpr int groupThreads = 128, groupRows = 64;
 /// A warpgroup that only copies.
 inline constexpr int copyingThreads = groupThreads;
 
-/// `groups` warpgroups with 64 rows each compute, with `rows` rows of others at a time, of which
-/// there are up to `stages` blocks in shared memory, and their own rows for up to `owns` turns.
-/// `overlaps`: the next scores of keys are computed while sums are added to, which takes registers.
+/// `groups` warpgroups with 64 rows each compute, with `rows` rows of others at
+/// a time, of which there are up to `stages` blocks in shared memory, and their
+/// own rows for up to `owns` turns. `overlaps`: the next scores of keys are
+/// computed while sums are added to, which takes registers.
 template <int columnsOf, int groupsOf, int rowsOf, int stagesOf, int ownsOf, bool doesOverlap>
 struct WarpgroupShape {
   static constexpr int columns = columnsOf, groups = groupsOf, rows = rowsOf, stages = stagesOf,
@@ -24,17 +26,19 @@ struct WarpgroupShape {
                        registers = groups == 2 ? 232 : 160;
   static_assert(groups == 2 || groups == 3);
   static_assert(copyingRegisters * copyingThreads + registers * groups * groupThreads <= 65536);
-  /// Of shared memory: the two numbers of the rows of all stages; all of it, beginning anywhere.
+  /// Of shared memory: the two numbers of the rows of all stages; all of it,
+  /// beginning anywhere.
   static constexpr int numberBytes = (stages * rows * 8 + 1023) / 1024 * 1024;
   static constexpr int sharedBytes =
       2 * 1024 + numberBytes + 4 * columns * (owns * groups * groupRows + stages * rows);
   static_assert(sharedBytes <= 227 * 1024, "of a thread block on sm_90");
 };
 
-/// Of the two kernels, for up to so many columns.
+/// Of the kernels, for up to so many columns.
 template <int columns> struct WarpgroupShapes {
   using Queries = WarpgroupShape<64, 3, 64, 4, 2, true>;
   using Keys = WarpgroupShape<64, 2, 64, 4, 2, true>;
+  using Forward = WarpgroupShape<64, 3, 64, 4, 2, true>;
 };
 template <> struct WarpgroupShapes<128> {
   using Queries = WarpgroupShape<128, 2, 64, 4, 1, true>;
