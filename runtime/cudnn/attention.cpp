@@ -26,6 +26,7 @@ enum Uid : int64_t {
   DQ,
   DK,
   DV,
+  DBias,
   QueryLengths,
   KeyLengths,
   Starts
@@ -102,6 +103,14 @@ public:
                        .set_name("attention")
                        .set_deterministic_algorithm(true);
     setOptions(options);
+    if (call.biasGradient) {
+      const std::vector<int64_t> extents = biasExtents();
+      Tensor dBias = graph.tensor(biasAttributes(
+          "d_bias", DBias,
+          {extents[1] * extents[2] * extents[3], extents[2] * extents[3], extents[3], 1}));
+      dBias->set_output(true);
+      options.set_dbias(dBias);
+    }
     auto [dQ, dK, dV] = graph.sdpa_backward(q, k, v, o, dO, stats, options);
     output(dQ, "d_q", DQ, call.dQ, call.heads, call.queryRows, call.keyColumns);
     output(dK, "d_k", DK, call.dK, call.kvHeads, call.keyRows, call.keyColumns);
@@ -170,6 +179,20 @@ private:
     return attributes;
   }
 
+  /// Batches and heads are repeated where their extent is 1. Rows are not: the gradients would be
+  /// wrong (seen with 9.19). They are all there, in one place.
+  std::vector<int64_t> biasExtents() const {
+    return {call.bias[0] ? call.batch : 1, call.bias[1] ? call.heads : 1, call.queryRows,
+            call.keyRows};
+  }
+  fe::graph::Tensor_attributes biasAttributes(const char *name, Uid uid,
+                                              const std::vector<int64_t> &strides) {
+    fe::graph::Tensor_attributes bias = describe(name, uid, biasExtents(), strides);
+    if (call.biasType == 1)
+      bias.set_data_type(fe::DataType_t::FLOAT);
+    return bias;
+  }
+
   /// The same of both directions: backward has to see the mask and the dropout of forward.
   template <typename Options> void setOptions(Options &options) {
     options.set_attn_scale(float(call.scale));
@@ -177,19 +200,9 @@ private:
       options.set_padding_mask(true)
           .set_seq_len_q(lengths("rows of q", QueryLengths))
           .set_seq_len_kv(lengths("rows of k", KeyLengths));
-    if (call.biasType) {
-      std::vector<int64_t> extents = {call.batch, call.heads, call.queryRows, call.keyRows};
-      std::vector<int64_t> strides(std::begin(call.bias), std::end(call.bias));
-      // Batches and heads are repeated where their extent is 1. Rows are not: the gradients would
-      // be wrong (seen with 9.19). They are all there, in one place.
-      for (size_t i : {0, 1})
-        if (strides[i] == 0)
-          extents[i] = 1;
-      fe::graph::Tensor_attributes bias = describe("bias", Bias, extents, strides);
-      if (call.biasType == 1)
-        bias.set_data_type(fe::DataType_t::FLOAT);
-      options.set_bias(graph.tensor(bias));
-    }
+    if (call.biasType)
+      options.set_bias(graph.tensor(biasAttributes(
+          "bias", Bias, std::vector<int64_t>(std::begin(call.bias), std::end(call.bias)))));
     if (call.dropout > 0) {
       auto scalar = [&](const char *name, Uid uid) {
         return graph.tensor(fe::graph::Tensor_attributes()
@@ -268,6 +281,8 @@ int enqueueAttention(const TrainrtCudnnPlan *plan, void *stream,
       addresses[DQ] = operands->dQ;
       addresses[DK] = operands->dK;
       addresses[DV] = operands->dV;
+      if (call.biasGradient)
+        addresses[DBias] = operands->dBias;
     }
     if (call.segmented) {
       // Segments have as many keys as queries.

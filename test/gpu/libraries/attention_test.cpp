@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <limits>
 #include <thread>
+#include <tuple>
 
 namespace trainrt::cuda::test {
 
@@ -30,6 +31,7 @@ struct Case {
   bool causal = false;
   Bias bias = Bias::None;
   DType biasDtype = DType::BF16;
+  bool biasGradient = false;
   double dropout = 0;
   Strides strides = Strides::RowMajor;
   double scale = 0.125;
@@ -78,7 +80,8 @@ struct Problem {
         dQ(device, test, test.heads, test.queryRows), dK(device, test, test.kvHeads, test.keyRows),
         dV(device, test, test.kvHeads, test.keyRows),
         stats(device, DType::F32, size_t(test.batch * test.heads * test.queryRows)),
-        seed(device, DType::I64, 2), bias(device, test.biasDtype, size_t(biasSize())) {}
+        seed(device, DType::I64, 2), bias(device, test.biasDtype, size_t(biasSize())),
+        dBias(device, test.biasDtype, size_t(biasSize())) {}
 
   /// Whether padding hides the key from all queries.
   bool hides(int64_t b, int64_t key) const {
@@ -106,6 +109,10 @@ struct Problem {
     return 1;
   }
 
+  size_t biasAt(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return size_t(b * biasStride[0] + h * biasStride[1] + i * biasStride[2] + j * biasStride[3]);
+  }
+
   AttentionCall call(bool backward) const {
     AttentionCall result;
     result.backward = backward;
@@ -123,6 +130,7 @@ struct Problem {
     result.biasDtype = test.biasDtype;
     if (result.hasBias)
       std::copy(biasStride, biasStride + 4, result.bias);
+    result.biasGradient = backward && test.biasGradient;
     result.scale = float(test.scale);
     result.dropout = float(test.dropout);
     result.causal = test.causal;
@@ -138,6 +146,7 @@ struct Problem {
     result.seed = test.dropout > 0 ? seed.address() : 0;
     result.dO = dO.array.address(), result.dQ = dQ.array.address();
     result.dK = dK.array.address(), result.dV = dV.array.address();
+    result.dBias = test.biasGradient ? dBias.address() : 0;
     return result;
   }
 
@@ -168,7 +177,7 @@ struct Problem {
 
   /// o, stats and the gradients by definition; `keep` is dropout's mask or empty.
   struct Reference {
-    std::vector<double> o, stats, dQ, dK, dV;
+    std::vector<double> o, stats, dQ, dK, dV, dBias;
     /// The largest that is added up in dQ and dK: where a row sees one column, they cancel.
     double terms = 0;
   };
@@ -179,6 +188,7 @@ struct Problem {
     result.dQ.resize(dQ.array.values.size());
     result.dK.resize(dK.array.values.size());
     result.dV.resize(dV.array.values.size());
+    result.dBias.resize(dBias.values.size());
     int64_t keys = test.keyRows, columns = test.columns, group = test.heads / test.kvHeads;
     double kept = 1 / (1 - test.dropout);
     std::vector<double> p(static_cast<size_t>(keys)), dP(p.size());
@@ -194,8 +204,7 @@ struct Problem {
               score += q(b, h, i, c) * k(b, hk, j, c);
             score *= test.scale;
             if (test.bias != Bias::None)
-              score += bias.values[size_t(b * biasStride[0] + h * biasStride[1] +
-                                          i * biasStride[2] + j * biasStride[3])];
+              score += bias.values[biasAt(b, h, i, j)];
             p[size_t(j)] = score;
             highest = std::max(highest, score);
           }
@@ -218,6 +227,8 @@ struct Problem {
           }
           for (int64_t j = first; j < visible; ++j) {
             double dS = p[size_t(j)] * (dP[size_t(j)] - dot) * test.scale;
+            if (test.biasGradient)
+              result.dBias[biasAt(b, h, i, j)] += dS / test.scale;
             const double term = std::fabs(p[size_t(j)] * dP[size_t(j)] * test.scale);
             for (int64_t c = 0; c < columns; ++c) {
               result.terms = std::max(result.terms, term * std::max(std::fabs(k(b, hk, j, c)),
@@ -235,7 +246,7 @@ struct Problem {
   Tensor q, k, v, o, dO, dQ, dK, dV;
   Array stats, seed;
   int64_t biasStride[4] = {};
-  Array bias;
+  Array bias, dBias;
 };
 
 /// Compares a tensor with the reference by the size of the error, in units of the type's roundoff:
@@ -266,6 +277,25 @@ void compare(const std::string &name, Tensor &tensor, const std::vector<double> 
         "error of " + std::to_string(mean) + " roundoffs (mean; limit " +
             std::to_string(meanLimit) + "), " + std::to_string(maximum) + " (maximum; limit " +
             std::to_string(maximumLimit) + ")");
+}
+
+/// The same of the bias's gradient, in which only one number in ten thousand may be a little
+/// further off than the size of its terms allows.
+void compareBias(const std::string &name, Array &array, const std::vector<double> &expected,
+                 double unit) {
+  std::vector<double> found = array.fromDevice();
+  double errors = 0, squares = 0, worst = 0, largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double error = std::fabs(found[i] - expected[i]);
+    worst = error <= worst ? worst : error; // also takes NaN
+    errors += error * error;
+    squares += expected[i] * expected[i];
+    largest = std::max(largest, std::fabs(expected[i]));
+  }
+  const double mean = std::sqrt(errors / squares) / unit, maximum = worst / largest / unit;
+  check(mean <= 4 && maximum <= 8, name,
+        "error of " + std::to_string(mean) + " roundoffs (mean; limit 4), " +
+            std::to_string(maximum) + " (maximum; limit 8)");
 }
 
 struct Plans {
@@ -346,10 +376,12 @@ void run(Device &device, const Case &test, const Plans &plans) {
   compare(test.name + ", d_q", problem.dQ, expected.dQ, unit, 4, 8, expected.terms);
   compare(test.name + ", d_k", problem.dK, expected.dK, unit, 4, 8, expected.terms);
   compare(test.name + ", d_v", problem.dV, expected.dV, unit, 4, 8);
+  if (test.biasGradient)
+    compareBias(test.name + ", d_bias", problem.dBias, expected.dBias, unit);
 
   std::vector<std::vector<uint8_t>> bits;
-  Array *outputs[] = {&problem.o.array, &problem.stats, &problem.dQ.array, &problem.dK.array,
-                      &problem.dV.array};
+  Array *outputs[] = {&problem.o.array,  &problem.stats,    &problem.dQ.array,
+                      &problem.dK.array, &problem.dV.array, &problem.dBias};
   for (Array *array : outputs)
     bits.push_back(array->bits());
   bool same = true;
@@ -437,6 +469,37 @@ std::vector<Case> cases() {
       test.dropout = 0.1, test.causal = causal;
       test.queryRows = test.keyRows = rows;
     }
+  const std::tuple<int64_t, int64_t, bool> trained[] = {{128, 128, false}, {90, 90, false},
+                                                        {50, 120, false},  {200, 70, false},
+                                                        {192, 192, true},  {77, 77, true}};
+  for (auto [bias, name] : {std::pair{Bias::Heads, "heads"}, {Bias::Full, "each sample"}})
+    for (double dropout : {0.0, 0.1})
+      for (auto [rows, keys, causal] : trained) {
+        Case &test =
+            add((std::string("gradient of a bias of ") + name + " " + std::to_string(rows) + " x " +
+                 std::to_string(keys) + (causal ? " causal" : "") + (dropout > 0 ? " dropout" : ""))
+                    .c_str());
+        test.bias = bias, test.biasGradient = true;
+        test.queryRows = rows, test.keyRows = keys, test.causal = causal, test.dropout = dropout;
+        test.batch = 5;
+        // As heads of one sample.
+        if (bias == Bias::Full)
+          test.batch = 1, test.heads = test.kvHeads = 15, test.strides = Strides::HeadMajor;
+      }
+  {
+    // More blocks than multiprocessors, so that an order of sums by chance would show.
+    Case &test = add("gradient of a bias, many samples");
+    test.bias = Bias::Heads, test.biasGradient = true;
+    test.batch = 24, test.heads = test.kvHeads = 4, test.queryRows = test.keyRows = 256;
+  }
+  {
+    Case &test = add("gradient of a bias, f16");
+    test.bias = Bias::Heads, test.dtype = test.biasDtype = DType::F16, test.biasGradient = true;
+  }
+  {
+    Case &test = add("gradient of a bias, window");
+    test.bias = Bias::Heads, test.biasGradient = true, test.band = {31, 8};
+  }
   {
     Case &test = add("dropout with padding mask");
     test.dropout = 0.25, test.bias = Bias::Keys;
@@ -526,6 +589,10 @@ void testRefusals(Device &device, Dnn &dnn) {
   test.name = "attention with 20 columns";
   test.columns = 20;
   refuses(test);
+  test = Case();
+  test.name = "attention with the gradient of a bias of f32";
+  test.bias = Bias::Heads, test.biasDtype = DType::F32, test.biasGradient = true;
+  refuses(test, true);
   test = Case();
   test.name = "attention of one row, backward";
   test.queryRows = test.keyRows = 1;
@@ -619,6 +686,24 @@ void timeAttentions(Device &device) {
   timeAttention(device, *dnn, test);
   test.name = "attention 64x16x128x64 dropout mask";
   test.dropout = 0.1, test.bias = Bias::Keys;
+  timeAttention(device, *dnn, test);
+  test = Case();
+  test.name = "attention 16x12x512x64 dropout";
+  test.batch = 16, test.heads = test.kvHeads = 12, test.queryRows = test.keyRows = 512;
+  test.dropout = 0.1;
+  timeAttention(device, *dnn, test);
+  test.bias = Bias::Heads;
+  for (bool gradient : {false, true}) {
+    test.name = std::string("attention 16x12x512x64 dropout bias") + (gradient ? " gradient" : "");
+    test.biasGradient = gradient;
+    timeAttention(device, *dnn, test);
+  }
+  test.name = "attention 1x192x512x64 dropout bias gradient";
+  test.batch = 1, test.heads = test.kvHeads = 192;
+  test.strides = Strides::HeadMajor;
+  timeAttention(device, *dnn, test);
+  test.name = "attention 1x384x256x64 dropout bias gradient";
+  test.heads = test.kvHeads = 384, test.queryRows = test.keyRows = 256;
   timeAttention(device, *dnn, test);
   test = Case();
   test.name = "attention 4x32/8x2048x64 causal";

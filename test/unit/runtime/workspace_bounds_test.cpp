@@ -11,7 +11,7 @@ namespace {
 
 AttentionSizes backward(int64_t batch, int64_t heads, int64_t kvHeads, int64_t rows,
                         int64_t columns) {
-  return {batch, heads, kvHeads, rows, rows, columns, columns, true, false, false};
+  return {batch, heads, kvHeads, rows, rows, columns, columns, true, false, false, false};
 }
 
 TEST(WorkspaceBounds, WholeAttention) {
@@ -23,6 +23,13 @@ TEST(WorkspaceBounds, WholeAttention) {
   dropped.dropout = true;
   EXPECT_EQ(attentionParts(dropped).batches, 1);
   EXPECT_GE(attentionWorkspaceLimit(dropped), 397000000);
+  // The sum of a bias's gradient over the batch is that of one call, which may have some heads.
+  AttentionSizes biased = gpt;
+  biased.biasGradient = true;
+  EXPECT_EQ(attentionParts(biased).batches, 1);
+  biased = backward(1, 192, 192, 1024, 64);
+  biased.biasGradient = true;
+  EXPECT_EQ(attentionParts(biased).heads, 2);
   AttentionSizes forward = gpt;
   forward.backward = false;
   EXPECT_EQ(attentionParts(forward).batches, 1);

@@ -63,6 +63,8 @@ struct AttentionCall {
   int64_t bias[4] = {};
   bool hasBias = false;
   DType biasDtype = DType::F32;
+  /// Backward: the gradient of the bias is wanted, row major, of its type and size.
+  bool biasGradient = false;
   float scale = 1, dropout = 0;
   /// `band`: of as many rows as columns; `causal` is besides.
   bool causal = false;
@@ -86,14 +88,15 @@ inline AttentionSizes sizesOf(const AttentionCall &call) {
           call.valueColumns,
           call.backward,
           segmented,
-          call.dropout > 0};
+          call.dropout > 0,
+          call.biasGradient};
 }
 
 /// Addresses of an AttentionCall's operands; 0 where it has none. `stats`, `seed` and `segments`
 /// (the offsets) as in program.fbs.
 struct AttentionOperands {
   DeviceAddress q = 0, k = 0, v = 0, o = 0, stats = 0, bias = 0, seed = 0;
-  DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0, segments = 0;
+  DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0, segments = 0, dBias = 0;
 };
 
 /// See the table Convolution in program.fbs: the operands are row major.

@@ -23,23 +23,30 @@ Status Attention::read(const fb::Attention &from, const CommandCheck &check) {
   window = AttentionBand::of(from.before(), from.after());
   const Access forward = backward ? Access::Read : Access::Write,
                gradient = backward ? Access::Write : Access::None;
-  TRAINRT_TRY(check.expect(operandNames, {{Access::Read},
-                                          {Access::Read},
-                                          {Access::Read},
-                                          {forward},
-                                          // An evaluation has no use for them.
-                                          {forward, !backward},
-                                          {Access::Read, /*isOptional=*/true},
-                                          {Access::Read, dropout == 0},
-                                          {backward ? Access::Read : Access::None},
-                                          {gradient},
-                                          {gradient},
-                                          {gradient},
-                                          {Access::Read, /*isOptional=*/true},
-                                          {Access::Read, /*isOptional=*/true}}));
+  TRAINRT_TRY(check.expect(operandNames,
+                           {{Access::Read},
+                            {Access::Read},
+                            {Access::Read},
+                            {forward},
+                            // An evaluation has no use for them.
+                            {forward, !backward},
+                            {Access::Read, /*isOptional=*/true},
+                            {Access::Read, dropout == 0},
+                            {backward ? Access::Read : Access::None},
+                            {gradient},
+                            {gradient},
+                            {gradient},
+                            {Access::Read, /*isOptional=*/true},
+                            {Access::Read, /*isOptional=*/true},
+                            {gradient, /*isOptional=*/true}},
+                           /*newer=*/1));
   TRAINRT_TRY(check.numSizes(AttentionView::numSizes));
   segmented = check.operands[size_t(AttentionOperand::Segments)].isPresent();
   hasBias = check.operands[size_t(AttentionOperand::Bias)].isPresent();
+  biasGradient = check.operands.size() == numAttentionOperands &&
+                 check.operands[size_t(AttentionOperand::DBias)].isPresent();
+  if (biasGradient && !hasBias)
+    return check.bad(".d_bias: there is no bias");
   const bool narrow = traitsOf(check.program.target).narrowAttention;
   if (!narrow && !segmented)
     return check.bad(": attention without segments is a command of CUDA packages only");
@@ -69,12 +76,16 @@ Status Attention::checkPlaces(const PlaceCheck &check) const {
     return check.bad(" has ", view.heads(), " heads of q over ", view.keyHeads());
   if (window != AttentionBand() && view.rows() != view.keyRows())
     return check.bad(" has a window, and ", view.rows(), " rows for ", view.keyRows(), " columns");
+  if (biasGradient &&
+      (view.strides(Which::Bias)[0] || (!view.strides(Which::Bias)[1] && view.heads() > 1) ||
+       (!view.strides(Which::Bias)[2] && view.rows() > 1)))
+    return check.bad(".d_bias: the bias is not one of all samples with its own heads and rows");
   if (segmented && (view.segments() < 1 || view.longest() < 1 || view.batch() != 1 ||
                     view.rows() != view.keyRows()))
     return check.bad(" has ", view.segments(), " segments of up to ", view.longest(),
                      " rows in a batch of ", view.batch(), " with ", view.rows(), " rows and ",
                      view.keyRows(), " columns");
-  for (size_t i = 0; i < numAttentionOperands; ++i) {
+  for (size_t i = 0; i < view.places.size(); ++i) {
     const auto which = static_cast<Which>(i);
     if (view.isEmpty() || !view.places[i].isPresent())
       continue;
@@ -93,6 +104,9 @@ Status Attention::checkPlaces(const PlaceCheck &check) const {
     } else if (which == Which::Segments) {
       size = 4;
       high = view.segments();
+    } else if (which == Which::DBias) {
+      size = sizeOf(biasDtype);
+      high = std::min(__int128(view.heads()) * view.rows(), __int128(1) << 62) * view.keyRows() - 1;
     } else if (which == Which::Positions) {
       size = 4;
       high = std::min(__int128(view.rows()), __int128(1) << 62) * 2 - 1;
@@ -171,7 +185,7 @@ int64_t Attention::bytes(const StepView &step) const {
     int64_t elements = 1;
     for (size_t axis = 0; axis < 4; ++axis)
       elements *= view.strides(Which::Bias)[axis] ? extents[axis] : 1;
-    sum += elements * int64_t(sizeOf(biasDtype));
+    sum += elements * int64_t(sizeOf(biasDtype)) * (biasGradient ? 2 : 1);
   }
   add(Which::Segments, (view.segments() + 1) * 4);
   add(Which::Positions, view.rows() * 8);
@@ -182,7 +196,7 @@ void Attention::results(const Program &, const StepView &step, std::vector<Regio
   using Which = AttentionOperand;
   const AttentionView view(step, *this);
   auto add = [&](Which which, int64_t heads, int64_t rows, int64_t columns) {
-    const Place &place = view.place(which);
+    const Place place = view.place(which);
     const std::span<const int64_t> strides = view.strides(which);
     regions.push_back({place.buffer,
                        dtype,
@@ -194,10 +208,16 @@ void Attention::results(const Program &, const StepView &step, std::vector<Regio
     add(Which::DQ, view.heads(), view.rows(), view.columns());
     add(Which::DK, view.keyHeads(), view.keyRows(), view.columns());
     add(Which::DV, view.keyHeads(), view.keyRows(), view.valueColumns());
+    if (const Place dBias = view.place(Which::DBias); dBias.isPresent())
+      regions.push_back({dBias.buffer,
+                         biasDtype,
+                         dBias.offset,
+                         {view.heads() * view.rows() * view.keyRows()},
+                         {1}});
     return;
   }
   add(Which::O, view.heads(), view.rows(), view.valueColumns());
-  if (const Place &stats = view.place(Which::Stats); stats.isPresent())
+  if (const Place stats = view.place(Which::Stats); stats.isPresent())
     regions.push_back(
         {stats.buffer, DType::F32, stats.offset, {view.batch() * view.heads() * view.rows()}, {1}});
 }

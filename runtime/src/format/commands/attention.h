@@ -15,15 +15,30 @@ struct Attention;
 }
 
 /// The operands of an Attention, in their order.
-enum class AttentionOperand { Q, K, V, O, Stats, Bias, Seed, DO, DQ, DK, DV, Segments, Positions };
-inline constexpr size_t numAttentionOperands = 13;
+enum class AttentionOperand {
+  Q,
+  K,
+  V,
+  O,
+  Stats,
+  Bias,
+  Seed,
+  DO,
+  DQ,
+  DK,
+  DV,
+  Segments,
+  Positions,
+  DBias
+};
+inline constexpr size_t numAttentionOperands = 14;
 
 /// See program.fbs.
 struct Attention {
   static constexpr const char *kindName = "attention";
   static constexpr std::array operandNames = {
-      "q",   "k",   "v",   "o",   "stats",           "bias",     "seed",
-      "d_o", "d_q", "d_k", "d_v", "segment_offsets", "positions"};
+      "q",   "k",   "v",   "o",   "stats",           "bias",      "seed",
+      "d_o", "d_q", "d_k", "d_v", "segment_offsets", "positions", "d_bias"};
   static constexpr std::array sizeNames = {"batch", "heads",   "kv_heads",      "rows",
                                            "keys",  "columns", "value_columns", "strides"};
 
@@ -31,7 +46,7 @@ struct Attention {
   DType dtype = DType::BF16, biasDtype = DType::F32;
   float scale = 1, dropout = 0;
   double ratio = 0;
-  bool segmented = false, hasBias = false;
+  bool segmented = false, hasBias = false, biasGradient = false;
   AttentionBand window;
 
   Status read(const fb::Attention &from, const CommandCheck &check);
@@ -77,7 +92,9 @@ struct AttentionView : StepView {
   bool isEmpty() const;
   /// Rows and columns of a head that see each other, of the whole batch; see Attention::flops.
   double pairs() const;
-  const Place &place(Which which) const { return places[size_t(which)]; }
+  Place place(Which which) const {
+    return size_t(which) < places.size() ? places[size_t(which)] : Place{Place::none, 0};
+  }
 
   static constexpr size_t numSizes = 37;
   static constexpr bool hasStrides(Which which) {

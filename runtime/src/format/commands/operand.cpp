@@ -25,16 +25,18 @@ Status CommandCheck::numSizes(size_t wanted) const {
 }
 
 Status CommandCheck::expect(std::span<const char *const> names,
-                            std::initializer_list<Wanted> wanted) const {
+                            std::initializer_list<Wanted> wanted, size_t newer) const {
   // In the order of the enum Access.
   static constexpr const char *uses[] = {"not used", "read", "written", "read and written"};
   // Of the kinds of commands only launches name kernels, and these do not come here.
   if (!kernels.empty())
     return bad(".kernels: it runs none");
-  if (operands.size() != wanted.size())
+  if (operands.size() > wanted.size() || operands.size() + newer < wanted.size())
     return bad(".operands has ", operands.size(), " entries, not ", wanted.size());
   size_t i = 0;
   for (const Wanted &one : wanted) {
+    if (i == operands.size())
+      break;
     const char *name = names[i];
     const Access access = operands[i++].access;
     if (access == one.access || (one.isOptional && access == Access::None))

@@ -99,8 +99,10 @@ public:
     Access access;
     bool isOptional = false;
   };
-  /// Whether the operands are these, in the order of `names`, and there are no kernels.
-  Status expect(std::span<const char *const> names, std::initializer_list<Wanted> wanted) const;
+  /// Whether the operands are these, in the order of `names`, and there are no kernels. The last
+  /// `newer` ones were not known to all compilers: they may be left out.
+  Status expect(std::span<const char *const> names, std::initializer_list<Wanted> wanted,
+                size_t newer = 0) const;
 
 private:
   const std::string where;

@@ -20,7 +20,7 @@ inline constexpr int64_t convolutionWorkspaceLimit = int64_t(256) << 20;
 /// of the longest.
 struct AttentionSizes {
   int64_t batch, heads, kvHeads, rows, keys, columns, valueColumns;
-  bool backward, segmented, dropout;
+  bool backward, segmented, dropout, biasGradient;
 };
 
 /// The gradients of all scores in 16 bits, rows in tiles: what cuDNN's deterministic backward pass
@@ -33,7 +33,7 @@ inline constexpr int64_t attentionScoreBytes(const AttentionSizes &s) {
 /// In how many calls an attention is done, each of `batch` samples (of the last ones of fewer, some
 /// are those of the call before, too, which only segments may) and, of one sample, `kvHeads /
 /// heads` of the heads of k and v. Gradients of scores are why; dropout's random numbers are for
-/// all of them at once.
+/// all of them at once, and a bias of all samples gets one sum.
 struct AttentionParts {
   int64_t batches = 1, heads = 1, batch = 0;
 };
@@ -56,7 +56,7 @@ inline constexpr AttentionParts attentionParts(AttentionSizes s) {
     parts.batches = (s.batch + fit - 1) / fit;
     parts.batch = (s.batch + parts.batches - 1) / parts.batches;
   } else {
-    parts.batches = fewest(s.batch, [](int64_t) { return true; });
+    parts.batches = fewest(s.biasGradient ? 1 : s.batch, [](int64_t) { return true; });
     parts.batch = s.batch / parts.batches;
   }
   s.batch = parts.batch;

@@ -23,7 +23,8 @@ constexpr int32_t offsets[segments + 1] = {0, 11, 11, 28};
 /// What a test wants different.
 struct Options {
   fb::DType dtype = fb::DType::f32;
-  bool segmented = true, bias = false;
+  bool segmented = true, bias = false, biasGradient = false;
+  fb::Target target = fb::Target::cpu;
   int64_t batch = 1, longest = 17, segments = ::segments;
   double ratio = 0.1;
   int64_t keyHeads = ::keyHeads;
@@ -96,6 +97,9 @@ std::vector<unsigned char> makeProgram(const Options &options) {
         {DQ, zero, gradient},        {DK, zero, gradient},
         {DV, zero, gradient},        {Offsets, zero, segmented},
         {Positions, zero, segmented}};
+    // Packages without it have an operand less.
+    if (options.biasGradient)
+      operands.push_back({Q, zero, gradient});
     auto body = fb::CreateAttention(builder, backward, options.dtype, fb::DType::f32, 0.25f, 0.1f,
                                     /*causal=*/true, options.ratio, options.before);
     const uint32_t node = 0;
@@ -122,7 +126,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   program.add_outputs(outputs);
   program.add_nodes(nodes);
   program.add_functions(functions);
-  program.add_target(fb::Target::cpu);
+  program.add_target(options.target);
   fb::FinishProgramBuffer(builder, program.Finish());
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -300,6 +304,15 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   EXPECT_NE(message({.dtype = fb::DType::bf16}).find("none of attention on this target"),
             std::string::npos);
   EXPECT_NE(message({.bias = true}).find("attention over segments has none"), std::string::npos);
+  EXPECT_NE(message({.biasGradient = true}).find(".d_bias: there is no bias"), std::string::npos);
+  EXPECT_NE(message({.dtype = fb::DType::bf16,
+                     .segmented = false,
+                     .bias = true,
+                     .biasGradient = true,
+                     .target = fb::Target::cuda,
+                     .before = -1})
+                .find(".d_bias: the bias is not one of all samples with its own heads and rows"),
+            std::string::npos);
   EXPECT_NE(message({.batch = 2}).find("segments"), std::string::npos);
   EXPECT_NE(message({.longest = 0}).find("0 rows in a batch of 1"), std::string::npos);
   EXPECT_NE(message({.ratio = 0.2}).find("ratio is 0.2 with a dropout of 0.1"), std::string::npos);

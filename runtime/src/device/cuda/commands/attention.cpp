@@ -30,6 +30,7 @@ AttentionCall callOf(const AttentionView &step) {
   copy(Which::DV, call.dV);
   call.hasBias = step.op.hasBias;
   call.biasDtype = step.op.biasDtype;
+  call.biasGradient = step.op.biasGradient;
   call.scale = step.op.scale;
   call.dropout = step.op.dropout;
   call.causal = step.op.causal;
@@ -41,9 +42,9 @@ AttentionCall callOf(const AttentionView &step) {
 
 AttentionOperands operandsOf(const AttentionView &step, const Addresses &addresses) {
   auto of = [&](Which which) { return addresses.of(step.place(which)); };
-  return {of(Which::Q),     of(Which::K),    of(Which::V),    of(Which::O),
-          of(Which::Stats), of(Which::Bias), of(Which::Seed), of(Which::DO),
-          of(Which::DQ),    of(Which::DK),   of(Which::DV),   of(Which::Segments)};
+  return {of(Which::Q),    of(Which::K),        of(Which::V),    of(Which::O),  of(Which::Stats),
+          of(Which::Bias), of(Which::Seed),     of(Which::DO),   of(Which::DQ), of(Which::DK),
+          of(Which::DV),   of(Which::Segments), of(Which::DBias)};
 }
 
 template <>

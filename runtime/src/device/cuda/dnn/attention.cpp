@@ -40,6 +40,7 @@ TrainrtCudnnAttention translate(const AttentionCall &call) {
   if (call.hasBias) {
     std::copy(call.bias, call.bias + 4, out.bias);
     out.biasType = call.biasDtype == DType::F32 ? 1 : 2;
+    out.biasGradient = call.biasGradient;
   }
   out.causal = call.causal;
   // What reaches over all rows is no window.
@@ -83,7 +84,8 @@ std::string describe(const AttentionCall &call) {
     if (columns > 0 && columns < AttentionBand::all)
       text += ", " + std::to_string(columns) + " columns " + name + " a row's own";
   if (call.hasBias)
-    text += std::string(", bias of ") + nameOf(call.biasDtype);
+    text += std::string(", bias of ") + nameOf(call.biasDtype) +
+            (call.biasGradient ? " with a gradient" : "");
   if (call.dropout > 0)
     text += ", dropout " + std::to_string(call.dropout);
   return text;
@@ -101,6 +103,8 @@ Status check(const AttentionCall &call) {
     return unsupported(call, "operands have to be bf16 or f16");
   if (call.hasBias && call.biasDtype != DType::F32 && call.biasDtype != call.dtype)
     return unsupported(call, "the bias has to be f32 or of the operands' type");
+  if (call.biasGradient && call.biasDtype != call.dtype)
+    return unsupported(call, "a bias with a gradient has to be of the operands' type");
   if (call.hasBias && call.bias[3] != 1 && call.keyRows != 1)
     return unsupported(call, "the bias of a row does not lie side by side");
   if (call.causal && call.queryRows > call.keyRows)
@@ -124,19 +128,13 @@ Status check(const AttentionCall &call) {
 Status enqueueOn(const PluginPlan &plan, StreamHandle stream, const AttentionOperands &operands,
                  const SegmentTables &tables, DeviceAddress workspace) {
   auto pointer = PluginPlan::pointer;
-  TrainrtCudnnOperands pointers = {pointer(operands.q),
-                                   pointer(operands.k),
-                                   pointer(operands.v),
-                                   pointer(operands.o),
-                                   pointer(operands.stats),
-                                   pointer(operands.bias),
-                                   pointer(operands.seed),
-                                   pointer(operands.dO),
-                                   pointer(operands.dQ),
-                                   pointer(operands.dK),
-                                   pointer(operands.dV),
-                                   pointer(tables.lengths),
-                                   {}};
+  TrainrtCudnnOperands pointers = {pointer(operands.q),     pointer(operands.k),
+                                   pointer(operands.v),     pointer(operands.o),
+                                   pointer(operands.stats), pointer(operands.bias),
+                                   pointer(operands.seed),  pointer(operands.dO),
+                                   pointer(operands.dQ),    pointer(operands.dK),
+                                   pointer(operands.dV),    pointer(operands.dBias),
+                                   pointer(tables.lengths), {}};
   static_assert(std::size(pointers.starts) == numSegmentedOperands);
   std::transform(std::begin(tables.starts), std::end(tables.starts), pointers.starts, pointer);
   std::string why;
@@ -207,6 +205,9 @@ private:
     move(some.dK, call.dK, kvHead, bytes);
     move(some.dV, call.dV, kvHead, bytes);
     move(some.bias, call.bias, head, int64_t(sizeOf(call.biasDtype)));
+    // Row major, of one sample, as there are parts of heads.
+    const int64_t dBias[2] = {0, call.bias[1] ? call.queryRows * call.keyRows : 0};
+    move(some.dBias, dBias, head, int64_t(sizeOf(call.biasDtype)));
     // Statistics are f32. With segments the heads of a row lie side by side.
     const int64_t stats[2] = {call.heads * call.queryRows, kernel ? 1 : call.queryRows};
     move(some.stats, stats, head, 4);

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file; both sides compare it. */
-#define TRAINRT_CUDNN_PLUGIN_ABI 4
+#define TRAINRT_CUDNN_PLUGIN_ABI 5
 /* The plugin's only symbol, a TrainrtCudnnEntry. */
 #define TRAINRT_CUDNN_PLUGIN_ENTRY "trainrt_cudnn_plugin"
 
@@ -32,13 +32,14 @@ typedef struct TrainrtCudnnAttention {
   int64_t batch, heads, kvHeads, queryRows, keyRows, keyColumns, valueColumns;
   int64_t q[3], k[3], v[3], o[3], dO[3], dQ[3], dK[3], dV[3];
   int64_t bias[4];
-  int64_t biasType; /* 0: none, 1: f32, 2: the operands' type */
+  int64_t biasType;     /* 0: none, 1: f32, 2: the operands' type */
+  int64_t biasGradient; /* backward: dBias, row major, of the bias's type and size */
   int64_t causal, before, after, segmented, statsHeads;
   double scale, dropout;
 } TrainrtCudnnAttention;
 
 typedef struct TrainrtCudnnOperands {
-  void *q, *k, *v, *o, *stats, *bias, *seed, *dO, *dQ, *dK, *dV;
+  void *q, *k, *v, *o, *stats, *bias, *seed, *dO, *dQ, *dK, *dV, *dBias;
   /* Of segments: i32[batch], and for each operand i64[batch + 1], where they begin in it, in
    * elements. Those of the stats, [rows, heads], come after that of o. */
   void *lengths, *starts[9];
