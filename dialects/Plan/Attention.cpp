@@ -30,7 +30,8 @@ void plan::AttentionOp::getEffects(Effects &effects) {
       read(effects, *buffer);
     else
       write(effects, *buffer);
-  for (MutableOperandRange buffers : {getDQMutable(), getDKMutable(), getDVMutable()})
+  for (MutableOperandRange buffers :
+       {getDQMutable(), getDKMutable(), getDVMutable(), getDBiasMutable()})
     write(effects, buffers);
 }
 
@@ -63,6 +64,8 @@ LogicalResult plan::AttentionOp::verify() {
       backward != getDOStrides().has_value() || backward != getDQStrides().has_value() ||
       backward != getDKStrides().has_value() || backward != getDVStrides().has_value())
     return emitOpError("expected d_o, d_q, d_k and d_v with their strides, or none of them");
+  if (getDBias() && (!backward || !getBias()))
+    return emitOpError("expected d_bias only with d_o and a bias");
   const double dropout = getDropout().convertToDouble();
   if (!(dropout >= 0 && dropout < 1))
     return emitOpError("expected a dropout from 0 to below 1, got ") << dropout;
@@ -87,11 +90,13 @@ SmallVector<CommandSlot> plan::AttentionOp::getSlots() {
       {only(getDKMutable()), element},
       {only(getDVMutable()), element},
       {only(getSegmentsMutable()), i32},
-      {only(getPositionsMutable()), i32}};
+      {only(getPositionsMutable()), i32},
+      {only(getDBiasMutable()), getBiasType().value_or(element)}};
   // Offsets are those of the operands that are there.
   ArrayRef<DimAttr> offsets = getOffsets().getDims();
   SmallVector<CommandSlot> slots;
-  for (auto [operand, type] : operands) {
+  // Runtimes that do not know the gradient of a bias read all other packages.
+  for (auto [operand, type] : ArrayRef(operands).drop_back(getDBias() ? 0 : 1)) {
     slots.push_back({operand, operand ? inBytes(offsets.front(), type) : DimAttr()});
     offsets = offsets.drop_front(operand ? 1 : 0);
   }
@@ -153,9 +158,9 @@ CommandWorkspace plan::AttentionOp::getGpuWorkspace(EvaluateInteger value) {
     s[0] = segments[0];
     s[3] = s[4] = segments[1];
   }
-  return {trainrt::cuda::attentionWorkspaceLimit({s[0], s[1], s[2], s[3], s[4], s[5], s[6],
-                                                  getDO() != nullptr, getSegmentSizes().has_value(),
-                                                  getDropout().convertToDouble() > 0})};
+  return {trainrt::cuda::attentionWorkspaceLimit(
+      {s[0], s[1], s[2], s[3], s[4], s[5], s[6], getDO() != nullptr, getSegmentSizes().has_value(),
+       getDropout().convertToDouble() > 0, getDBias() != nullptr})};
 }
 
 void plan::AttentionOp::addCpuWorkspace(EvaluateInteger value, trainrt::WorkingMemory &memory) {
@@ -173,7 +178,7 @@ namespace {
 
 /// Attention, or its gradient with the four values of that.
 struct AttentionCall {
-  Value q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions;
+  Value q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions, dBias;
   DimAttr longest;
   FloatAttr scale, dropout;
   UnitAttr causal;
@@ -189,7 +194,7 @@ struct AttentionCall {
     };
     // In the order of the op's operands.
     SmallVector<DimAttr> offsets;
-    for (Value value : {q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions})
+    for (Value value : {q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions, dBias})
       if (value)
         offsets.push_back(emitter.placeOf(value).layout.offset);
     SmallVector<DimAttr> dims = getDims(q), keys = getDims(k), values = getDims(v);
@@ -199,14 +204,15 @@ struct AttentionCall {
     if (segments)
       segmentSizes =
           DimsAttr::get(context, {getDim(segments, 0) - DimAttr::constant(context, 1), longest});
-    plan::AttentionOp::create(
-        emitter.builder, loc, bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
-        bufferOf(bias), bufferOf(seed), bufferOf(dO), bufferOf(dQ), bufferOf(dK), bufferOf(dV),
-        bufferOf(segments), bufferOf(positions), sizes, DimsAttr::get(context, offsets), strides(q),
-        strides(k), strides(v), strides(o), biasStrides(emitter), strides(dO), strides(dQ),
-        strides(dK), strides(dV), TypeAttr::get(train::getElementType(q)),
-        bias ? TypeAttr::get(train::getElementType(bias)) : TypeAttr(), scale, dropout, causal,
-        segmentSizes, before, after);
+    plan::AttentionOp::create(emitter.builder, loc, bufferOf(q), bufferOf(k), bufferOf(v),
+                              bufferOf(o), bufferOf(stats), bufferOf(bias), bufferOf(seed),
+                              bufferOf(dO), bufferOf(dQ), bufferOf(dK), bufferOf(dV),
+                              bufferOf(segments), bufferOf(positions), bufferOf(dBias), sizes,
+                              DimsAttr::get(context, offsets), strides(q), strides(k), strides(v),
+                              strides(o), biasStrides(emitter), strides(dO), strides(dQ),
+                              strides(dK), strides(dV), TypeAttr::get(train::getElementType(q)),
+                              bias ? TypeAttr::get(train::getElementType(bias)) : TypeAttr(), scale,
+                              dropout, causal, segmentSizes, before, after);
   }
 
 private:
@@ -263,7 +269,7 @@ struct AttentionGradModel
     : LibraryCallOpInterface::ExternalModel<AttentionGradModel, AttentionGradOp> {
   LogicalResult emitCall(Operation *operation, CallEmitter &emitter) const {
     auto op = cast<AttentionGradOp>(operation);
-    for (Value result : {op.getDq(), op.getDk(), op.getDv()})
+    for (Value result : op.getResults())
       emitter.placeResult(result);
     AttentionCall call = callOf(op);
     call.o = op.getOutput();
@@ -271,6 +277,7 @@ struct AttentionGradModel
     call.dQ = op.getDq();
     call.dK = op.getDk();
     call.dV = op.getDv();
+    call.dBias = op.getDbias();
     call.emit(op.getLoc(), emitter);
     return success();
   }

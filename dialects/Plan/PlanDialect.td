@@ -119,13 +119,14 @@ def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorks
     and `offsets` in elements, for each operand that is there: of batch, head, row; of the bias: of batch,
     head, row of q, row of k. With `segments` (`train.attention` with its operand `offsets`) the batch is 1, and
     `segment_sizes` are the number of segments and the length of the longest. `before` and `after` as those of
-    `train.attention`.
+    `train.attention`. `d_bias`, the bias's gradient, is row major.
   }];
   let arguments = (ins Plan_BufferType:$q, Plan_BufferType:$k, Plan_BufferType:$v, Plan_BufferType:$o,
                        Plan_BufferType:$stats, Optional<Plan_BufferType>:$bias, Optional<Plan_BufferType>:$seed,
                        Optional<Plan_BufferType>:$d_o, Optional<Plan_BufferType>:$d_q,
                        Optional<Plan_BufferType>:$d_k, Optional<Plan_BufferType>:$d_v,
                        Optional<Plan_BufferType>:$segments, Optional<Plan_BufferType>:$positions,
+                       Optional<Plan_BufferType>:$d_bias,
                        Train_DimsAttr:$sizes, Train_DimsAttr:$offsets, Train_DimsAttr:$q_strides,
                        Train_DimsAttr:$k_strides, Train_DimsAttr:$v_strides, Train_DimsAttr:$o_strides,
                        OptionalAttr<Train_DimsAttr>:$bias_strides, OptionalAttr<Train_DimsAttr>:$d_o_strides,
@@ -136,7 +137,7 @@ def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorks
                        OptionalAttr<I64Attr>:$after);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $o `,` $stats (`bias` $bias^)? (`seed` $seed^)?
-    (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? (`segments` $segments^)? (`positions` $positions^)? `:`
+    (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? (`bias_gradient` $d_bias^)? (`segments` $segments^)? (`positions` $positions^)? `:`
     $element_type attr-dict
   }];
   let hasVerifier = 1;

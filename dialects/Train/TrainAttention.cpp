@@ -136,6 +136,12 @@ template <typename OpTy> static LogicalResult verifyExtras(OpTy op, const Sizes 
   return verifySegments(op, sizes);
 }
 
+/// The shape of a bias that has a gradient.
+template <typename OpTy> static SmallVector<DimAttr> differentiableBias(OpTy op) {
+  return {DimAttr::constant(op.getContext(), 1), getDim(op.getQ(), 1), getDim(op.getQ(), 2),
+          getDim(op.getK(), 2)};
+}
+
 LogicalResult AttentionOp::verify() {
   FailureOr<Sizes> sizes = verifySizes(*this, getQ(), getK(), getV());
   if (failed(sizes))
@@ -158,7 +164,17 @@ LogicalResult AttentionGradOp::verify() {
   for (auto [name, value] : {std::pair("output", getOutput()), {"cotangent", getCotangent()}})
     if (failed(verifyShape(*this, name, value, output)))
       return failure();
-  for (auto [gradient, operand] : llvm::zip(getResults(), getOperands()))
+  SmallVector<Value> differentiated = {getQ(), getK(), getV()};
+  if (getDbias()) {
+    Value bias = getBias();
+    const SmallVector<DimAttr> dims = differentiableBias(*this);
+    if (!bias || getDims(bias) != dims)
+      return attachNotes(emitOpError("expected a gradient only of a bias of shape ")
+                             << dimsToString(dims),
+                         {{"bias", bias}});
+    differentiated.push_back(bias);
+  }
+  for (auto [gradient, operand] : llvm::zip_equal(getResults(), differentiated))
     if (gradient.getType() != operand.getType())
       return attachNotes(emitOpError("expected a gradient of type ")
                              << operand.getType() << ", got " << gradient.getType(),
@@ -222,25 +238,38 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
 }
 
 AxisMap AttentionOp::getAxisMap() { return attentionAxisMap(*this, /*gradient=*/false); }
-AxisMap AttentionGradOp::getAxisMap() { return attentionAxisMap(*this, /*gradient=*/true); }
+AxisMap AttentionGradOp::getAxisMap() {
+  AxisMap map = attentionAxisMap(*this, /*gradient=*/true);
+  if (getDbias()) {
+    // The sum over the batch needs all of it.
+    map.loops[batchLoop] = LoopKind::Opaque;
+    map.results.push_back({-1, headLoop, rowLoop, columnLoop});
+  }
+  return map;
+}
 
 //===----------------------------------------------------------------------===//
 // Gradient and evaluation mode
 //===----------------------------------------------------------------------===//
 
-bool AttentionOp::isDifferentiable(unsigned operand) { return operand < 3; }
+bool AttentionOp::isDifferentiable(unsigned operand) {
+  return operand < 3 ||
+         (getOperand(operand) == getBias() && getDims(getBias()) == differentiableBias(*this));
+}
 bool AttentionOp::isDifferentiableResult(unsigned result) { return result == 0; }
 bool AttentionOp::givesLowPrecision(unsigned result) { return result == 0; }
 
-void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool> needed,
                            MutableArrayRef<Value> gradients) {
   if (!cotangents[0])
     return;
+  const bool ofBias = getBias() && needed[3];
   auto gradient = AttentionGradOp::create(
-      tb.b(), tb.loc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
-      getV(), getResult(), getStats(), cotangents[0], getBias(), getSeed(), getOffsets(),
-      getPositions(), getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr(),
-      getBeforeAttr(), getAfterAttr());
+      tb.b(), tb.loc(), getQ().getType(), getK().getType(), getV().getType(),
+      ofBias ? getBias().getType() : Type(), getQ(), getK(), getV(), getResult(), getStats(),
+      cotangents[0], getBias(), getSeed(), getOffsets(), getPositions(), getScaleAttr(),
+      getDropoutAttr(), getCausalAttr(), getLongestAttr(), getBeforeAttr(), getAfterAttr());
+  // The bias, if there is one, stands behind v.
   for (auto [to, from] : llvm::zip(gradients, gradient.getResults()))
     to = from;
 }
@@ -277,6 +306,8 @@ bool AttentionGradOp::acceptsOperandLayout(unsigned operand, const StridedLayout
   return acceptsLayout(getOperand(operand), layout);
 }
 bool AttentionGradOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
+  if (getOperation()->getResult(result) == getDbias())
+    return trainc::train::detail::isRowMajor(getDbias(), layout);
   return acceptsLayout(getOperation()->getResult(result), layout);
 }
 

@@ -164,7 +164,10 @@ LogicalResult AttentionGradOp::evaluate(ArrayRef<HostTensor> operands, const Sym
           mean += p[j] * dp[j];
         }
         for (int64_t j = 0; j < problem.columns(); ++j) {
-          double ds = p[j] * (dp[j] - mean) * problem.scale;
+          double ds = p[j] * (dp[j] - mean);
+          if (getDbias())
+            results[3].data[(h * problem.rows() + i) * problem.columns() + j] += ds;
+          ds *= problem.scale;
           for (int64_t d = 0; d < problem.depth(); ++d) {
             int64_t query = problem.query(b, h, i) + d, key = problem.key(b, h, j) + d;
             results[0].data[query] += ds * problem.k.data[key];

@@ -178,7 +178,8 @@ def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments,
     are then the library's own: only the gradient may read them.
     With `before` or `after` there are as many rows as columns, and row i sees columns from i - before to i + after only,
     its own among them: a sliding window (Child et al. 2019; Beltagy et al. 2020).
-    `bias` [batch or 1, heads or 1, rows or 1, columns] has no gradient. `seed` (i64, two elements) is the key and
+    `bias` is [batch or 1, heads or 1, rows or 1, columns]; it has a gradient where it is [1, heads, rows, columns] and no
+    `offsets` are there. `seed` (i64, two elements) is the key and
     the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator and the CPU
     use that of `train.dropout` with this key, on weights [batch, heads, rows, columns]; of segments on weights
     [samples, heads, positions, positions], where the rows' `positions` (i32 [2, rows]: samples and positions in them;
@@ -205,7 +206,7 @@ def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments
   let summary = "gradient of attention";
   let description = [{
     Operands of `train.attention`, its results and the gradient of its first one; results are the gradients of
-    q, k and v.
+    q, k and v, and of a bias [1, heads, rows, columns], if that is wanted: the sum over the batch, rounded once.
   }];
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Train_FloatTensor:$output, Train_FloatTensor:$stats, Train_FloatTensor:$cotangent,
@@ -214,7 +215,8 @@ def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments
                        F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
                        OptionalAttr<Train_DimAttr>:$longest, OptionalAttr<I64Attr>:$before,
                        OptionalAttr<I64Attr>:$after);
-  let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv);
+  let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv,
+                      Optional<Train_FloatTensor>:$dbias);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)?
     (`segments` $offsets^ `longest` $longest)? (`positions` $positions^)? (`causal` $causal^)? attr-dict `:`

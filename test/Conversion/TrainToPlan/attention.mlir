@@ -63,6 +63,23 @@ func.func @window(
 
 // -----
 
+// The gradient of a bias is the last operand, of the bias's type.
+// CHECK-LABEL: sym_name = "bias"
+// CHECK: %[[DBIAS:.*]] = "plan.buffer"{{.*}}name = "dbias"
+// CHECK: "plan.attention"({{.*}}, %[[DBIAS]]) <{
+// CHECK-SAME: bias_strides = #train.dims<0, 64, 8, 1>, bias_type = bf16
+// CHECK-SAME: offsets = #train.dims<0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>
+func.func @bias(
+    %q: tensor<2x4x8x16xbf16> {train.role = "input", train.name = "q"},
+    %stats: tensor<2x4x8xf32> {train.role = "input", train.name = "stats"},
+    %bias: tensor<1x4x8x8xbf16> {train.role = "input", train.name = "bias"})
+    -> (tensor<1x4x8x8xbf16> {train.role = "output", train.name = "dbias"}) {
+  %dq, %dk, %dv, %dbias = train.attention_grad %q, %q, %q, %q, %stats, %q bias %bias {scale = 0.25 : f64, dropout = 0.0 : f64} : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8xf32>, tensor<2x4x8x16xbf16>, tensor<1x4x8x8xbf16>) -> (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>, tensor<1x4x8x8xbf16>)
+  return %dbias : tensor<1x4x8x8xbf16>
+}
+
+// -----
+
 // What nothing emits is named.
 func.func @call(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<4xf32> {train.role = "output", train.name = "y"}) {

@@ -115,6 +115,14 @@ plan.function @f {
 
 plan.function @f {
   %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected d_bias only with d_o and a bias}}
+  plan.attention %a, %a, %a, %a, %a bias_gradient %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
   // expected-error@+1 {{expected a dropout from 0 to below 1, got 1}}
   plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 1.0 : f64}
 }

@@ -319,6 +319,15 @@ func.func @attention_gradient(%q: tensor<1x2x6x8xf32>, %s: tensor<1x2x6xf32>) {
 
 // -----
 
+// expected-note@+1 {{bias is argument 2 of @bias_gradient, of type 'tensor<2x2x6x6xf32>'}}
+func.func @bias_gradient(%q: tensor<2x2x6x8xf32>, %s: tensor<2x2x6xf32>, %b: tensor<2x2x6x6xf32>) {
+  // expected-error@+1 {{expected a gradient only of a bias of shape [1, 2, 6, 6]}}
+  %0:4 = train.attention_grad %q, %q, %q, %q, %s, %q bias %b {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x6xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x6xf32>)
+  return
+}
+
+// -----
+
 func.func @no_block(%c: tensor<8xi8>, %t: tensor<16xf32>, %s: tensor<1xf32>) {
   // expected-error@+1 {{expected a block of at least one element, got 0}}
   %0 = train.dequantize %c, %t, %s block 0 : (tensor<8xi8>, tensor<16xf32>, tensor<1xf32>) -> tensor<16xf32>

@@ -980,6 +980,14 @@ func.func @attention_windows(%q: tensor<2x4x6x8xf32>) {
   return
 }
 
+// The gradient of a bias.
+// CHECK-LABEL: func.func @attention_bias(
+func.func @attention_bias(%q: tensor<2x4x6x8xbf16>, %bias: tensor<1x4x6x6xbf16>, %stats: tensor<2x4x6xf32>) {
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[DBIAS:.*]] = train.attention_grad {{.*}} bias %{{.*}} causal {dropout
+  %dq, %dk, %dv, %dbias = train.attention_grad %q, %q, %q, %q, %stats, %q bias %bias causal {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x4x6x8xbf16>, tensor<2x4x6x8xbf16>, tensor<2x4x6x8xbf16>, tensor<2x4x6x8xbf16>, tensor<2x4x6xf32>, tensor<2x4x6x8xbf16>, tensor<1x4x6x6xbf16>) -> (tensor<2x4x6x8xbf16>, tensor<2x4x6x8xbf16>, tensor<2x4x6x8xbf16>, tensor<1x4x6x6xbf16>)
+  return
+}
+
 // A symbol is declared in the module.
 // CHECK: train.symbol @batch min 1 input "input_ids" axis 0
 train.symbol @batch min 1 input "input_ids" axis 0
