@@ -79,6 +79,7 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
     // A graph in 16-bit types has kernels for its attention as it is.
     if (lowers)
       attention.type = mixed.type;
+    attention.biasGradient = options.fusedBiasGradient;
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
   }
   if (!lowers) {

@@ -70,6 +70,8 @@ struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
   bool fusedAttention = false;
+  /// It also computes the gradient of a bias.
+  bool fusedBiasGradient = false;
   /// Of 16 bits the target takes only factors of matmuls, of any extent.
   bool lowersProductsOnly = false;
   /// Projections of one input are one matmul where that is quicker by the model of a processor with

@@ -164,6 +164,8 @@ public:
 
   /// What a user has to know of a precision on these processors; "": nothing.
   virtual std::string getPrecisionNote(Precision, llvm::ArrayRef<std::string>) const { return {}; }
+  /// Whether fused attention computes the gradient of its bias on all of these processors.
+  virtual bool hasFusedBiasGradient(llvm::ArrayRef<std::string>) const { return false; }
 
   /// Bytes of the memory of the device here; 0 without one.
   virtual int64_t getMemoryHere() const = 0;

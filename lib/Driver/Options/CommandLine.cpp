@@ -209,6 +209,7 @@ void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
   options.target = choice.target;
   options.processors = choice.processors;
   options.graph.fusedAttention = choice.target->traits.fusedAttention;
+  options.graph.fusedBiasGradient = choice.target->hasFusedBiasGradient(choice.processors);
   options.graph.lowersProductsOnly = choice.target->traits.lowersProductsOnly;
   options.graph.matmulUnits = choice.target->traits.matmulUnits;
   options.graph.matmulSpeed = choice.target->traits.speeds.low;

@@ -98,6 +98,12 @@ public:
     return name().str() + ":" + llvm::join(processors, ",");
   }
 
+  /// cuDNN has no deterministic one for Blackwell's data center GPUs (frontend 1.32), and it has
+  /// been tried on Hopper only.
+  bool hasFusedBiasGradient(ArrayRef<std::string> processors) const override {
+    return llvm::all_of(processors, [](StringRef name) { return name.starts_with("sm_90"); });
+  }
+
   int64_t getMemoryHere() const override { return getCudaMemory(); }
 
   /// The largest need, since commands follow each other, and another one where two may run at once.

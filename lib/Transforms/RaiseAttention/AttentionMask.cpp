@@ -428,10 +428,10 @@ void AttentionMask::takeDistances(Value input) {
 // Building what is left
 //===----------------------------------------------------------------------===//
 
-SmallVector<DimAttr> AttentionMask::getDims(bool withBounds) const {
+SmallVector<DimAttr> AttentionMask::getDims(bool ofDeadRows) const {
   SmallVector<DimAttr> shape(4, DimAttr::constant(dims[0].getContext(), 1));
   shape[kColumn] = dims[kColumn];
-  if (withBounds && (isCausal() || hasWindow()))
+  if (ofDeadRows && (isCausal() || hasWindow()))
     shape[kRow] = dims[kRow];
   auto join = [&](const CoordinateView &view) {
     for (int axis : view.axes)
@@ -440,8 +440,9 @@ SmallVector<DimAttr> AttentionMask::getDims(bool withBounds) const {
   };
   for (const Condition &condition : conditions)
     join(condition.view);
-  for (const CoordinateView &bias : biases)
-    join(bias);
+  if (!ofDeadRows || !finiteBiases)
+    for (const CoordinateView &bias : biases)
+      join(bias);
   return shape;
 }
 
@@ -478,13 +479,13 @@ Value AttentionMask::buildSum(TrainBuilder &tb, ArrayRef<DimAttr> shape, double 
   Value sum;
   for (const CoordinateView &bias : biases)
     sum = tb.add(sum, tb.cast(buildAt(tb, bias, shape), tb.b().getF32Type()));
-  if (sum && least != -kInfinity)
+  if (sum && least != -kInfinity && !finiteBiases)
     sum = tb.max(sum, tb.scalarLike(sum, least));
   return sum;
 }
 
 Value AttentionMask::buildBias(TrainBuilder &tb, double least) const {
-  SmallVector<DimAttr> shape = getDims(/*withBounds=*/false);
+  SmallVector<DimAttr> shape = getDims(/*ofDeadRows=*/false);
   Value sum = buildSum(tb, shape, least), visible = buildConditions(tb, shape);
   if (!visible)
     return sum;
@@ -494,7 +495,7 @@ Value AttentionMask::buildBias(TrainBuilder &tb, double least) const {
 }
 
 Value AttentionMask::buildDeadRows(TrainBuilder &tb) const {
-  SmallVector<DimAttr> shape = getDims(/*withBounds=*/true);
+  SmallVector<DimAttr> shape = getDims(/*ofDeadRows=*/true);
   Value visible = buildConditions(tb, shape);
   auto andAlso = [&](Value value) { visible = visible ? tb.logicalAnd(visible, value) : value; };
   if (isCausal() || hasWindow()) {
@@ -510,7 +511,7 @@ Value AttentionMask::buildDeadRows(TrainBuilder &tb) const {
     if (before)
       seen("ge", -*before);
   }
-  if (Value sum = buildSum(tb, shape, -kInfinity))
+  if (Value sum = finiteBiases ? Value() : buildSum(tb, shape, -kInfinity))
     andAlso(tb.compare("ne", sum, tb.scalarLike(sum, -kInfinity)));
   return tb.logicalNot(tb.reduce(ReduceKind::max, visible, kColumn));
 }

@@ -55,11 +55,15 @@ public:
   std::optional<int64_t> getAfter() const { return isCausal() ? std::nullopt : after; }
   bool hasWindow() const { return getBefore() || getAfter(); }
   bool isEmpty() const { return conditions.empty() && biases.empty(); }
+  /// Whether there may be rows that see no column.
+  bool mayHideRows() const { return !conditions.empty() || (!biases.empty() && !finiteBiases); }
   /// Whether rows that see nothing may have the model's own value of this kind: all -inf, or all
   /// the least float.
-  bool mayBeInfinite() const { return infinite || !biases.empty(); }
+  bool mayBeInfinite() const { return infinite || (!biases.empty() && !finiteBiases); }
   bool isFinite() const { return finite; }
   llvm::ArrayRef<CoordinateView> getBiases() const { return biases; }
+  /// What is added to the scores is known to be finite, and so hides no column.
+  void assumeFiniteBiases() { finiteBiases = true; }
 
   /// What is added to the scores besides the causal mask, in f32, no less than `least`: a value of
   /// four axes, the first three of size 1 where it does not depend on them.
@@ -83,7 +87,8 @@ private:
   bool takeBounds(const CoordinateView &view, bool negated, mlir::Value input);
   bool takeBound(const AffineDistance &distance, bool ofCoordinates);
   /// Sizes of the coordinates that the mask depends on, 1 for the others.
-  llvm::SmallVector<train::DimAttr> getDims(bool withBounds) const;
+  /// `ofDeadRows`: of what may hide columns, bounds among it.
+  llvm::SmallVector<train::DimAttr> getDims(bool ofDeadRows) const;
   mlir::Value buildConditions(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape) const;
   mlir::Value buildSum(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape,
                        double least) const;
@@ -92,7 +97,7 @@ private:
   llvm::SmallVector<Condition> conditions;
   llvm::SmallVector<WeakCondition> weak;
   llvm::SmallVector<CoordinateView> biases;
-  bool causal = false, infinite = false, finite = false;
+  bool causal = false, infinite = false, finite = false, finiteBiases = false;
   std::optional<int64_t> before, after;
 };
 

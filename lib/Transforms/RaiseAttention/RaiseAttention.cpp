@@ -44,15 +44,17 @@ struct Parts {
   bool ofRows = false;
   /// Why a mask fits in rows only that see something.
   Obstacle weakMasks;
+  /// Whether its bias needs a gradient.
+  bool trainsBias = false;
 };
 
 class RaiseAttention {
 public:
   RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout, bool onlySegments,
-                 bool onlySequences)
+                 bool onlySequences, bool biasGradient)
       : function(function), lowered(lowered), exactDropout(exactDropout),
-        onlySegments(onlySegments), onlySequences(onlySequences), builder(function.getContext()),
-        casts(builder, lowered) {}
+        onlySegments(onlySegments), onlySequences(onlySequences), biasGradient(biasGradient),
+        builder(function.getContext()), casts(builder, lowered) {}
 
   void run() {
     findVaried();
@@ -311,9 +313,14 @@ private:
       return "it has one row";
     if (onlySegments && !parts.segments)
       return parts.noSegments;
-    for (const CoordinateView &bias : parts.mask.getBiases())
-      if (varied.contains(bias.value))
-        return "its bias needs a gradient";
+    auto isTrained = [&](const CoordinateView &bias) { return varied.contains(bias.value); };
+    parts.trainsBias = llvm::any_of(parts.mask.getBiases(), isTrained);
+    // What is trained masks nothing.
+    if (llvm::all_of(parts.mask.getBiases(), isTrained))
+      parts.mask.assumeFiniteBiases();
+    if (parts.trainsBias && !biasGradient)
+      return {"its bias needs a gradient, which not all GPUs of the target have a fused kernel for",
+              "trainc --target cuda:sm_90"};
     if (parts.mask.isFinite() && parts.mask.mayBeInfinite())
       return {"its masks are of -inf and of finite numbers", "mask with one of the two"};
     if (!(parts.scale > 0))
@@ -393,6 +400,28 @@ private:
     return grouped ? broadcast.getOperand() : value;
   }
 
+  /// The op has the gradient of a bias [1, heads, rows, columns]. One that differs by sample is
+  /// that of as many heads of one sample.
+  static Value prepareTrained(TrainBuilder &tb, Value bias, ArrayRef<Value *> operands) {
+    SmallVector<DimAttr> dims = getDims(*operands[0]), full = getDims(bias);
+    full[1] = dims[1], full[2] = dims[2];
+    SmallVector<int64_t> axes;
+    SmallVector<DimAttr> kept;
+    for (auto [axis, dim] : llvm::enumerate(getDims(bias)))
+      if (dim == full[axis])
+        axes.push_back(axis), kept.push_back(dim);
+    bias = tb.broadcast(tb.reshape(bias, kept), full, axes);
+    if (full[0].isConstant(1))
+      return bias;
+    auto fold = [&](Value value) {
+      SmallVector<DimAttr> dims = getDims(value);
+      return tb.reshape(value, {tb.dimAttr(1), dims[0] * dims[1], dims[2], dims[3]});
+    };
+    for (Value *operand : operands)
+      *operand = fold(*operand);
+    return fold(bias);
+  }
+
   static std::string describeWindow(const AttentionMask &mask) {
     std::string text;
     for (auto [columns, where] :
@@ -439,6 +468,10 @@ private:
     Value bias;
     if (!parts.mask.isEmpty())
       bias = tb.cast(parts.mask.buildBias(tb, least), low);
+    const SmallVector<DimAttr> outputDims = getDims(q);
+    const Value unfolded = values;
+    if (parts.trainsBias)
+      bias = prepareTrained(tb, bias, {&q, &keys, &values});
     Value seed = parts.dropout ? buildSeed(tb, parts.dropout.getKey()) : Value();
     APFloat ratio = parts.dropout ? parts.dropout.getRatio() : APFloat(0.0);
     SmallVector<DimAttr> dims = getDims(q);
@@ -466,13 +499,17 @@ private:
         result = tb.cast(result, getElementType(output.getResult()));
       result = parts.segments->unpack(tb, result);
     } else {
-      result = restoreDeadRows(tb, parts, attention);
+      SmallVector<DimAttr> whole = outputDims;
+      whole.back() = dims.back();
+      result = restoreDeadRows(tb, parts, tb.reshape(result, whole), unfolded);
     }
     result = tb.reshape(result, getDims(output.getResult()));
     remark::passed(output.getLoc(), options("Raised"))
         << remark::add("attention of {0}: {1}{2}{3}{4}{5}{6}", describeOp(parts.softmax),
                        parts.mask.isCausal() ? "causal" : "all columns", describeWindow(parts.mask),
-                       bias ? ", bias" : "",
+                       !bias              ? ""
+                       : parts.trainsBias ? ", bias with a gradient"
+                                          : ", bias",
                        seed ? onlySegments ? ", dropout" : ", dropout with the library's mask" : "",
                        grouped ? ", heads in groups" : "",
                        !parts.segments                  ? ""
@@ -487,10 +524,9 @@ private:
 
   /// Gives rows that see no column what the model gives: the library sees a row of the least number
   /// instead, causal or not.
-  static Value restoreDeadRows(TrainBuilder &tb, Parts &parts, AttentionOp attention) {
+  static Value restoreDeadRows(TrainBuilder &tb, Parts &parts, Value result, Value v) {
     const AttentionMask &mask = parts.mask;
-    Value result = attention.getResult();
-    if (mask.isEmpty())
+    if (!mask.mayHideRows())
       return result;
     bool zeros = mask.mayBeInfinite() && parts.softmax.getGuarded();
     // All weights are equal where the least float of f32 absorbs the scores. So they are here, but
@@ -511,7 +547,6 @@ private:
     SmallVector<int64_t> permutation = {0, 2, 1};
     dead = tb.broadcast(tb.reshape(tb.transpose(dead, permutation), kept), dims, axes);
     if (mean) {
-      Value v = attention.getV();
       Value average = tb.cast(tb.mean(tb.cast(v, tb.b().getF32Type()), 2), result.getType());
       // Every head of a group has the same.
       DimAttr keyHeads = getDim(v, 1);
@@ -528,7 +563,7 @@ private:
 
   func::FuncOp function;
   FloatType lowered;
-  bool exactDropout, onlySegments, onlySequences;
+  bool exactDropout, onlySegments, onlySequences, biasGradient;
   OpBuilder builder;
   LowPrecisionCasts casts;
   llvm::DenseSet<Value> varied;
@@ -549,7 +584,9 @@ struct RaiseAttentionPass : trainc::impl::RaiseAttentionPassBase<RaiseAttentionP
           << type << "'";
       return signalPassFailure();
     }
-    RaiseAttention(getOperation(), lowered, exactDropout, segments || sequences, sequences).run();
+    RaiseAttention(getOperation(), lowered, exactDropout, segments || sequences, sequences,
+                   biasGradient)
+        .run();
   }
 };
 } // namespace

@@ -22,7 +22,7 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     all -inf in the library, and where the model's own value of a fully masked row differs, it is put back:
     zeros for a guarded softmax, the mean of v for a mask of the least float. Two things differ there: a row
     of NaN (unguarded, -inf) becomes finite, and beside a causal mask, or in f16, no gradient reaches q and k
-    from a row whose scores the least float has absorbed.
+    from a row whose scores the least float has absorbed; none reaches the bias from it either.
 
     ```mlir
     func.func @f(%q: tensor<2x4x16x64xbf16>, %k: tensor<2x4x16x64xbf16>, %v: tensor<2x4x16x64xbf16>) -> tensor<2x4x16x64xbf16> {
@@ -54,8 +54,12 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     the row's is the order of columns then, and how far they are apart is how far columns are. `sequences` raises these only, and
     attention that nothing but a window masks (each row is a segment then), on targets that have no other fused attention.
 
+    A bias through which parameters get a gradient (relative positions of T5) is raised with `bias-gradient`. The op has a gradient of
+    a bias [1, heads, rows, columns]. One that differs by sample is computed as heads of one sample: q, k and v are [1, batch * heads, rows,
+    depth], copied if they do not lie so. An axis of heads or rows that has size 1 is repeated.
+
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
-    weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or
+    weights are read elsewhere, the head size is above 256 or no multiple of 8, or
     the type is none that the fused kernel has. The dropout's mask is the library's, not that of
     `train.dropout`; `exact-dropout` declines instead.
 
@@ -70,6 +74,8 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     Option<"segments", "segments", "bool", "false", "raise attention of packed tokens only, in f32">,
     Option<"sequences", "sequences", "bool", "false",
            "raise attention of documents that positions tell apart only, in f32">,
+    Option<"biasGradient", "bias-gradient", "bool", "false",
+           "raise attention whose bias needs a gradient, which the fused kernel computes">,
   ];
 }
 

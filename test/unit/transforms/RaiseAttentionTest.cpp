@@ -288,9 +288,10 @@ protected:
   PassHarness harness;
 
   void compare(const std::string &text, StringRef type, bool causal, bool bias,
-               bool restoresMean = false, int before = -1, int after = -1) {
-    std::string raise =
-        "canonicalize,cse,func.func(raise-attention{type=" + type.str() + "}),canonicalize,cse";
+               bool restoresMean = false, int before = -1, int after = -1,
+               bool trainsBias = false) {
+    std::string raise = "canonicalize,cse,func.func(raise-attention{type=" + type.str() +
+                        (trainsBias ? " bias-gradient=true" : "") + "}),canonicalize,cse";
     auto parts = harness.run(text, "canonicalize,cse,autodiff");
     auto raised = harness.run(text, raise + ",autodiff");
     ASSERT_TRUE(parts && raised);
@@ -317,10 +318,11 @@ protected:
           {"mask", round.mask}, {"key", {12345678901}}, {"grad_scale", {1}}};
       auto expected = harness.evaluate(*parts, "gradients", given);
       auto actual = harness.evaluate(*raised, "gradients", given);
-      ASSERT_EQ(expected.size(), 4u);
+      ASSERT_EQ(expected.size(), trainsBias ? 5u : 4u);
       for (auto &[name, tensors] : expected) {
         // The parts differentiate through a sum that has absorbed the scores; see the pass.
-        if (round.dead && restoresMean && (name == "gradient:q" || name == "gradient:k"))
+        if (round.dead && restoresMean &&
+            (name == "gradient:q" || name == "gradient:k" || name == "gradient:bias"))
           continue;
         for (auto [e, a] : llvm::zip_equal(tensors[0].data, actual[name][0].data))
           ASSERT_NEAR(e, a, 1e-9) << name << ", " << round.what;
@@ -361,6 +363,46 @@ TEST_F(RaiseAttention, keepsTheReferencesDropout) {
   compare(moduleOf(forms[3], kProduct,
                    "%d = train.dropout %p, %key {ratio = 0.3 : f64} : " SCORES ", tensor<i64>\n"),
           "bf16", true, false);
+}
+
+// Relative positions of T5: of all samples, under a causal mask, and with masks by sample, which
+// fold the batch into the heads.
+TEST_F(RaiseAttention, trainsABias) {
+  const Form padded = {
+      "biasAndPadding",
+      VALID CONSTANTS(
+          "-3.40282347E+38") "%b = train.broadcast %bias axes = [1, 2, 3] : tensor<4x6x6xf32> "
+                             "-> " SCORES "\n%biased = train.add %s, %b : " SCORES "\n"
+                             "%m = train.select %valid, %zero, %least : " SMALLMASK ", " SMALL
+                             "\n" SPREAD("%m",
+                                         "%wide") "%masked = train.add %biased, %wide : " SCORES
+                                                  "\n" SOFTMAX,
+      false, true};
+  for (const Form &form : {forms[std::size(forms) - 2], forms[std::size(forms) - 1], padded})
+    for (StringRef type : {"bf16", "f16"})
+      for (std::string dims : {"4x6x6", "1x6x6", "4x1x6"}) {
+        SCOPED_TRACE(std::string(form.name) + " " + type.str() + " " + dims);
+        std::string text = moduleOf(form, kProduct, kNoDropout);
+        auto replace = [&](const std::string &from, const std::string &to) {
+          for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+            text.replace(at, from.size(), to);
+        };
+        replace("{train.role = \"input\", train.name = \"bias\"}",
+                "{train.role = \"parameter\", train.name = \"bias\", train.trainable}");
+        if (dims != "4x6x6") {
+          // Repeated along an axis.
+          const bool heads = dims[0] == '1';
+          replace("%bias: tensor<4x6x6xf32>", "%small: tensor<" + dims + "xf32>");
+          const std::string kept = heads ? "6x6" : "4x6";
+          replace(
+              "%s = train.matmul",
+              "%fewer = train.reshape %small : tensor<" + dims + "xf32> -> tensor<" + kept +
+                  "xf32>\n%bias = train.broadcast %fewer axes = " + (heads ? "[1, 2]" : "[0, 2]") +
+                  " : tensor<" + kept + "xf32> -> tensor<4x6x6xf32>\n%s = train.matmul");
+        }
+        const bool infinite = form.causal;
+        compare(text, type, form.causal, true, !infinite, -1, -1, /*trainsBias=*/true);
+      }
 }
 
 TEST_F(RaiseAttention, takesKeysBeforeTheyAreRepeated) {
