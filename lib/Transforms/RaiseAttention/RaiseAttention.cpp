@@ -7,6 +7,7 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
 #include "lib/Transforms/RaiseAttention/TokenSegments.h"
+#include "lib/Transforms/RaiseAttention/TrainedBias.h"
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -94,6 +95,7 @@ private:
     if (dims.size() == 3)
       dims.insert(dims.begin() + 1, DimAttr::constant(softmax.getContext(), 1));
     Parts parts(softmax, dims);
+    builder.setInsertionPoint(softmax);
     // Without both matmuls it is no attention and needs no reason.
     Obstacle shared, masks;
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
@@ -129,13 +131,27 @@ private:
     return product && product.isPlain() ? product : MatmulOp();
   }
 
+  /// Whether the op merges the scores' samples with their heads (`merges`), or takes them apart.
+  static bool changesHeads(Operation *op, bool merges) {
+    auto reshape = dyn_cast_or_null<ReshapeOp>(op);
+    if (!reshape)
+      return false;
+    SmallVector<DimAttr> apart = getDims(merges ? reshape.getOperand() : reshape.getResult()),
+                         merged = getDims(merges ? reshape.getResult() : reshape.getOperand());
+    if (apart.size() != 4 || merged.size() != 3)
+      return false;
+    return apart[0] * apart[1] == merged[0] &&
+           ArrayRef(apart).drop_front(2) == ArrayRef(merged).drop_front();
+  }
+
   /// From the softmax to the matmul with v.
   bool findOutput(Parts &parts, Obstacle &shared) {
     Value value = parts.softmax.getResult();
     while (true) {
       Operation *next = nullptr;
       for (Operation *user : value.getUsers())
-        if (isa<DropoutOp>(user) || asProduct(user) || isFloatCast(user))
+        if (isa<DropoutOp>(user) || asProduct(user) || isFloatCast(user) ||
+            changesHeads(user, /*merges=*/true))
           next = user;
       if (!next)
         return false;
@@ -155,11 +171,17 @@ private:
     }
   }
 
-  /// Coordinates of a value of the scores' shape.
-  static CoordinateView atScores(Value value) {
-    if (getRank(value) == 3)
+  /// Coordinates of a value of the scores' shape. `dims`: those of the softmax, from whose samples
+  /// and heads those of the value may have been merged.
+  CoordinateView atScores(Value value, ArrayRef<DimAttr> dims) {
+    if (getRank(value) == 3 && dims.size() == 3)
       return {value, {0, 2, 3}};
-    return {value, {0, 1, 2, 3}};
+    if (getRank(value) == 4)
+      return {value, {0, 1, 2, 3}};
+    Value apart = TrainBuilder(builder, value.getLoc()).reshape(value, dims);
+    if (varied.contains(value))
+      varied.insert(apart);
+    return {apart, {0, 1, 2, 3}};
   }
 
   /// Whether the scores' matmul is above `value`, along ops that factors and masks are made of.
@@ -167,7 +189,7 @@ private:
     while (Operation *def = value.getDefiningOp()) {
       if (asProduct(def))
         return true;
-      if (isFloatCast(def) || isa<DivOp>(def))
+      if (isFloatCast(def) || isa<DivOp>(def) || changesHeads(def, /*merges=*/false))
         value = def->getOperand(0);
       else if (isa<SelectOp>(def))
         value = def->getOperand(getSplatValue(def->getOperand(1)) ? 2 : 1);
@@ -182,6 +204,7 @@ private:
   /// From the softmax up to the matmul of q and k. `masks`: why a mask on the way does not fit.
   bool findScores(Value value, Parts &parts, Obstacle &shared, Obstacle &masks) {
     bool scaled = false;
+    const SmallVector<DimAttr> dims = getDims(value);
     while (Operation *def = value.getDefiningOp()) {
       if (!value.hasOneUse())
         shared = "its scores are read elsewhere";
@@ -189,7 +212,7 @@ private:
         parts.scores = product;
         return true;
       }
-      if (isFloatCast(def)) {
+      if (isFloatCast(def) || changesHeads(def, /*merges=*/false)) {
         value = def->getOperand(0);
       } else if (isa<MulOp, DivOp>(def)) {
         bool left = isa<MulOp>(def) && getSplatValue(def->getOperand(0)).has_value();
@@ -204,7 +227,7 @@ private:
                               onFalse = getSplatValue(def->getOperand(2));
         if (!onTrue && !onFalse)
           return false;
-        CoordinateView condition = atScores(def->getOperand(0));
+        CoordinateView condition = atScores(def->getOperand(0), dims);
         double masked = onTrue ? *onTrue : *onFalse;
         Obstacle obstacle = {"a mask selects a number that is not far below the scores",
                              "mask with -inf, or with the least number of the type"};
@@ -220,7 +243,7 @@ private:
         if (scaled)
           masks = {"its mask is scaled with the scores", "scale the scores before they are masked"};
         else
-          parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0)));
+          parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0), dims));
         value = def->getOperand(left ? 0 : 1);
       } else {
         return false;
@@ -300,9 +323,13 @@ private:
   static Operands getOperands(TrainBuilder &tb, const Parts &parts) {
     MatmulOp scores = parts.scores, output = parts.output;
     double scale = parts.scale;
-    Value q = asMatrix(tb, stripScale(tb.b(), scores.getLhs(), scale), scores.getTransposeLhs());
-    Value k = asMatrix(tb, stripScale(tb.b(), scores.getRhs(), scale), !scores.getTransposeRhs());
-    return {q, k, asMatrix(tb, output.getRhs(), output.getTransposeRhs()), scale};
+    const SmallVector<DimAttr> softmax = getDims(SoftmaxOp(parts.softmax).getResult());
+    auto asOperand = [&](Value value, bool transposed) {
+      return asMatrix(tb, value, transposed, softmax);
+    };
+    Value q = asOperand(stripScale(tb.b(), scores.getLhs(), scale), scores.getTransposeLhs());
+    Value k = asOperand(stripScale(tb.b(), scores.getRhs(), scale), !scores.getTransposeRhs());
+    return {q, k, asOperand(output.getRhs(), output.getTransposeRhs()), scale};
   }
 
   /// Why the parts cannot become one op; empty if they can.
@@ -350,8 +377,9 @@ private:
   // Building
   //===--------------------------------------------------------------------===//
 
-  /// An operand of a matmul as [batch, heads, rows, depth].
-  static Value asMatrix(TrainBuilder &tb, Value value, bool transposed) {
+  /// An operand of a matmul as [batch, heads, rows, depth]. `softmax`: sizes of the scores, which
+  /// may have samples and heads apart.
+  static Value asMatrix(TrainBuilder &tb, Value value, bool transposed, ArrayRef<DimAttr> softmax) {
     SmallVector<int64_t> permutation = {0, 1, 2, 3};
     if (getRank(value) == 3)
       permutation.pop_back();
@@ -361,7 +389,10 @@ private:
     if (permutation.size() == 4)
       return value;
     SmallVector<DimAttr> dims = getDims(value);
-    dims.insert(dims.begin() + 1, tb.dimAttr(1));
+    const bool isApart = softmax.size() == 4;
+    dims.insert(dims.begin() + 1, isApart ? softmax[1] : tb.dimAttr(1));
+    if (isApart)
+      dims[0] = softmax[0];
     return tb.reshape(value, dims);
   }
 
@@ -398,28 +429,6 @@ private:
     bool grouped =
         to.size() == 4 && to == SmallVector<DimAttr>{from[0], from[1] * from[2], from[3], from[4]};
     return grouped ? broadcast.getOperand() : value;
-  }
-
-  /// The op has the gradient of a bias [1, heads, rows, columns]. One that differs by sample is
-  /// that of as many heads of one sample.
-  static Value prepareTrained(TrainBuilder &tb, Value bias, ArrayRef<Value *> operands) {
-    SmallVector<DimAttr> dims = getDims(*operands[0]), full = getDims(bias);
-    full[1] = dims[1], full[2] = dims[2];
-    SmallVector<int64_t> axes;
-    SmallVector<DimAttr> kept;
-    for (auto [axis, dim] : llvm::enumerate(getDims(bias)))
-      if (dim == full[axis])
-        axes.push_back(axis), kept.push_back(dim);
-    bias = tb.broadcast(tb.reshape(bias, kept), full, axes);
-    if (full[0].isConstant(1))
-      return bias;
-    auto fold = [&](Value value) {
-      SmallVector<DimAttr> dims = getDims(value);
-      return tb.reshape(value, {tb.dimAttr(1), dims[0] * dims[1], dims[2], dims[3]});
-    };
-    for (Value *operand : operands)
-      *operand = fold(*operand);
-    return fold(bias);
   }
 
   static std::string describeWindow(const AttentionMask &mask) {
@@ -471,7 +480,7 @@ private:
     const SmallVector<DimAttr> outputDims = getDims(q);
     const Value unfolded = values;
     if (parts.trainsBias)
-      bias = prepareTrained(tb, bias, {&q, &keys, &values});
+      bias = prepareTrainedBias(tb, bias, {&q, &keys, &values});
     Value seed = parts.dropout ? buildSeed(tb, parts.dropout.getKey()) : Value();
     APFloat ratio = parts.dropout ? parts.dropout.getRatio() : APFloat(0.0);
     SmallVector<DimAttr> dims = getDims(q);

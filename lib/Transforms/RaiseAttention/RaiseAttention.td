@@ -56,7 +56,10 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
 
     A bias through which parameters get a gradient (relative positions of T5) is raised with `bias-gradient`. The op has a gradient of
     a bias [1, heads, rows, columns]. One that differs by sample is computed as heads of one sample: q, k and v are [1, batch * heads, rows,
-    depth], copied if they do not lie so. An axis of heads or rows that has size 1 is repeated.
+    depth], copied if they do not lie so. An axis of heads or rows that has size 1 is repeated. Such a bias is computed in the shape
+    [batch * heads, rows, columns], with what it transposes (DeBERTa's p2c) stored in the low type.
+
+    Matmuls may have samples and heads in one axis where the softmax has them apart.
 
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
     weights are read elsewhere, the head size is above 256 or no multiple of 8, or

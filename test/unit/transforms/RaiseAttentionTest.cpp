@@ -405,6 +405,38 @@ TEST_F(RaiseAttention, trainsABias) {
       }
 }
 
+// Products batched over samples and heads in one axis, softmax over both apart, as DeBERTa has
+// them; the bias lies across the scores.
+TEST_F(RaiseAttention, takesHeadsThatProductsMerge) {
+  std::string text = R"(func.func @forward(
+      %q: tensor<8x6x8xf32> {train.role = "parameter", train.name = "q", train.trainable},
+      %k: tensor<8x6x8xf32> {train.role = "parameter", train.name = "k", train.trainable},
+      %v: tensor<8x6x8xf32> {train.role = "parameter", train.name = "v", train.trainable},
+      %bias: tensor<8x6x6xf32> {train.role = "parameter", train.name = "bias", train.trainable},
+      %mask: tensor<2x6xi64> {train.role = "input", train.name = "mask"},
+      %w: tensor<8x6x8xf32> {train.role = "input", train.name = "w"})
+      -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+  %s = train.matmul %q, %k transposed : tensor<8x6x8xf32>, tensor<8x6x8xf32> -> tensor<8x6x6xf32>
+  %two = train.full 2.0 : f32 : tensor<8x6x6xf32>
+  %b = train.div %bias, %two : tensor<8x6x6xf32>
+  %bt = train.transpose %b permutation = [0, 2, 1] : tensor<8x6x6xf32> -> tensor<8x6x6xf32>
+  %both = train.add %b, %bt : tensor<8x6x6xf32>
+  %biased = train.add %s, %both : tensor<8x6x6xf32>
+  %apart = train.reshape %biased : tensor<8x6x6xf32> -> tensor<2x4x6x6xf32>
+  %valid = train.cast %mask : tensor<2x6xi64> -> tensor<2x6xi1>
+  %wide = train.broadcast %valid axes = [0, 3] : tensor<2x6xi1> -> tensor<2x4x6x6xi1>
+  %least = train.full -3.40282347E+38 : f32 : tensor<2x4x6x6xf32>
+  %m = train.select %wide, %apart, %least : tensor<2x4x6x6xi1>, tensor<2x4x6x6xf32>
+  %p = train.softmax %m axis = 3 : tensor<2x4x6x6xf32>
+  %merged = train.reshape %p : tensor<2x4x6x6xf32> -> tensor<8x6x6xf32>
+  %o = train.matmul %merged, %v : tensor<8x6x6xf32>, tensor<8x6x8xf32> -> tensor<8x6x8xf32>
+  %x = train.mul %o, %w : tensor<8x6x8xf32>
+  %loss = train.reduce sum %x axes = [0, 1, 2] : tensor<8x6x8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+})";
+  compare(text, "bf16", false, true, /*restoresMean=*/true, -1, -1, /*trainsBias=*/true);
+}
+
 TEST_F(RaiseAttention, takesKeysBeforeTheyAreRepeated) {
   std::string text = R"(func.func @forward(
       %q: tensor<2x4x6x8xf32> {train.role = "parameter", train.name = "q", train.trainable},
