@@ -637,6 +637,7 @@ void joinUses(MutableArrayRef<BufferUse> all, ArrayRef<BufferUse> uses) {
     joined.used |= use.used;
     joined.onlySpace &= use.onlySpace;
     joined.onlyKept &= use.onlyKept;
+    joined.onlyColumns &= use.onlyColumns;
     joined.pass = std::max(joined.pass, use.pass);
   }
 }
@@ -654,10 +655,12 @@ SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const S
     for (unsigned result = 0; result < fusion.getNumResults(); ++result) {
       if (fusion.getResult(result).getType() != type)
         continue;
-      bool kept = llvm::is_contained(structure.keptResults, result);
       const BufferUse &read = uses[input], &write = uses[inputs + result];
+      bool own = llvm::is_contained(structure.columnResults, result) ? read.onlyColumns
+                 : llvm::is_contained(structure.keptResults, result) ? read.onlyKept
+                                                                     : read.onlySpace;
       // Read in a later pass than written it would be the new value.
-      if (!read.used || ((kept ? read.onlyKept : read.onlySpace) && read.pass <= write.pass))
+      if (!read.used || (own && read.pass <= write.pass))
         pairs.push_back({input, result});
     }
   }

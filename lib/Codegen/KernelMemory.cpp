@@ -99,6 +99,8 @@ void KernelEmitter::noteRead(unsigned argument, ArrayRef<ElementIndex> index) {
   for (int64_t axis : structure.kept)
     keptSizes.push_back(structure.space[axis]);
   use.onlyKept &= sizes == keptSizes && same(index, keptIndex);
+  if (!columnIndex.empty())
+    use.onlyColumns &= sizes.size() == columnIndex.size() && same(index, columnIndex);
   use.used = true;
   use.pass = std::max(use.pass, pass);
 }

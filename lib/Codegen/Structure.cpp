@@ -24,11 +24,13 @@ constexpr int64_t kLargestStash = 65536;
 /// before it.
 class Analysis {
 public:
-  explicit Analysis(FusionOp fusion) : fusion(fusion), body(fusion.getBody().front()) {}
+  Analysis(FusionOp fusion, bool columnSums)
+      : fusion(fusion), body(fusion.getBody().front()), takesColumnSums(columnSums) {}
 
   FailureOr<Structure> run();
 
 private:
+  void findColumnSums();
   LogicalResult collect();
   LogicalResult chooseStandalone();
   LogicalResult chooseSpace();
@@ -43,10 +45,13 @@ private:
 
   FusionOp fusion;
   Block &body;
+  const bool takesColumnSums;
   Structure result;
   SmallVector<DimAttr> keptDims;
   SmallVector<Operation *> reductions;
   llvm::DenseMap<Value, unsigned> level;
+  /// What is made of sums down the columns.
+  llvm::DenseSet<Value> ofColumns;
   llvm::DenseSet<Value> resident;
 };
 
@@ -71,8 +76,35 @@ bool usesCoordinates(PointwiseOpInterface op) {
   return llvm::any_of(index, [](Value i) { return !i.use_empty(); });
 }
 
+/// Where some reductions are along the last axis that is longer than 1, and all others over all
+/// other axes of the same tensors. Rows of one axis, whose length is known, are held by threads.
+void Analysis::findColumnSums() {
+  SmallVector<Operation *> along, down;
+  for (Operation &op : body.without_terminator()) {
+    auto reduction = dyn_cast<ReductionOpInterface>(op);
+    if (!reduction)
+      continue;
+    SmallVector<DimAttr> dims = getDims(op.getOperand(0));
+    int64_t last = int64_t(dims.size()) - 1;
+    while (last > 0 && dims[last].isConstant(1))
+      --last;
+    (llvm::is_contained(reduction.getReducedAxes(), last) ? along : down).push_back(&op);
+  }
+  if (along.empty() || down.empty())
+    return;
+  SmallVector<DimAttr> space = getDims(along.front()->getOperand(0));
+  auto axes = cast<ReductionOpInterface>(along.front()).getReducedAxes();
+  auto fits = [&](Operation *op) {
+    auto others = cast<ReductionOpInterface>(op).getReducedAxes();
+    return getDims(op->getOperand(0)) == space && others.size() + 1 == space.size() &&
+           !llvm::is_contained(others, axes.front());
+  };
+  if (axes.size() == 1 && space[axes.front()].getConstant() && llvm::all_of(down, fits))
+    result.columnSums = std::move(down);
+}
+
 /// The level of a value is the number of reductions that it waits for, one behind the other: the
-/// pass in which it can first be computed.
+/// pass in which it can first be computed. Sums down the columns belong to no pass over a row.
 LogicalResult Analysis::collect() {
   for (Value argument : body.getArguments())
     level[argument] = 0;
@@ -80,7 +112,9 @@ LogicalResult Analysis::collect() {
     unsigned deepest = 0;
     for (Value operand : op.getOperands())
       deepest = std::max(deepest, level.lookup(operand));
-    if (isa<ReductionOpInterface>(op)) {
+    if (llvm::is_contained(result.columnSums, &op)) {
+      ofColumns.insert(op.getResult(0));
+    } else if (isa<ReductionOpInterface>(op)) {
       reductions.push_back(&op);
       ++deepest;
     } else if (auto fusion = dyn_cast<FusionOpInterface>(op);
@@ -96,6 +130,8 @@ LogicalResult Analysis::collect() {
     }
     for (Value value : op.getResults())
       level[value] = deepest;
+    if (llvm::any_of(op.getOperands(), [&](Value value) { return ofColumns.contains(value); }))
+      ofColumns.insert(op.result_begin(), op.result_end());
     if (auto cost = dyn_cast<CostOpInterface>(op))
       result.cost += cost.getElementCost();
     else
@@ -178,13 +214,18 @@ LogicalResult Analysis::formPasses() {
       result.passes.resize(index + 1);
     return result.passes[index];
   };
+  SmallVector<DimAttr> columns;
+  for (int64_t axis : result.reduced)
+    columns.push_back(result.space[axis]);
   for (Operation *op : reductions)
     passAt(level[op->getOperand(0)]).reductions.push_back(op);
   for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
     // Results of the space are stored in a pass, those of the kept axes once for each work item.
-    if (isFull(value))
+    if (ofColumns.contains(value) && getDims(value) == columns)
+      result.columnResults.push_back(number);
+    else if (isFull(value) && !ofColumns.contains(value))
       passAt(level[value]).results.push_back(number);
-    else if (!reductions.empty() && isKept(value))
+    else if (!reductions.empty() && isKept(value) && !ofColumns.contains(value))
       result.keptResults.push_back(number);
     else
       return attachNotes(yield->emitOpError("result ")
@@ -328,6 +369,8 @@ void Analysis::chooseKeptStashes() {
 /// In this order: passes need the space, stashes the passes.
 FailureOr<Structure> Analysis::run() {
   assert(llvm::hasSingleElement(fusion.getBody()) && "its verifier has seen to that");
+  if (takesColumnSums)
+    findColumnSums();
   if (failed(collect()))
     return failure();
   if (result.standalone) {
@@ -349,6 +392,8 @@ FailureOr<Structure> Analysis::run() {
   return std::move(result);
 }
 
-FailureOr<Structure> analyzeFusion(FusionOp fusion) { return Analysis(fusion).run(); }
+FailureOr<Structure> analyzeFusion(FusionOp fusion, bool columnSums) {
+  return Analysis(fusion, columnSums).run();
+}
 
 } // namespace trainc::codegen

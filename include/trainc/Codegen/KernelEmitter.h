@@ -24,8 +24,9 @@ using Values = llvm::SmallVector<mlir::Value>;
 /// Which accesses of an input or result allow it to share a buffer.
 struct BufferUse {
   bool used = false;
-  /// Only the element of the current position of the space, or of the kept axes.
-  bool onlySpace = true, onlyKept = true;
+  /// Only the element of the current position of the space, of the kept axes, or, where columns of
+  /// all rows are summed up, of the columns.
+  bool onlySpace = true, onlyKept = true, onlyColumns = true;
   /// Of an input: last pass that reads it. Of a result: pass that writes it.
   unsigned pass = 0;
 };
@@ -126,6 +127,9 @@ public:
 
   /// Current position, by which in-place use is recognised; set by the templates.
   Index spaceIndex, keptIndex;
+  /// The same where what is made of sums down the columns is computed: when all rows are done, so
+  /// that only what is read there matters.
+  Index columnIndex;
   /// The position's number in row-major order of the space, where the template has it at hand.
   std::optional<train::ElementIndex> spaceOffset;
   unsigned pass = 0;

@@ -46,6 +46,10 @@ struct Structure {
   llvm::SmallVector<Pass> passes;
   /// Results of the kept shape, stored after the last pass.
   llvm::SmallVector<unsigned> keptResults;
+  /// Row only: reductions over all kept axes of what a pass over a row has at hand, and the results
+  /// of the row's shape that are made of them when all rows are done.
+  llvm::SmallVector<mlir::Operation *> columnSums;
+  llvm::SmallVector<unsigned> columnResults;
   /// The standalone op of Scatter, Scan and Product.
   mlir::Operation *standalone = nullptr;
   /// Whether the kernel's result is computed of the standalone op's, element by element.
@@ -57,7 +61,8 @@ struct Structure {
 };
 
 /// Chooses the template of a fusion. Fails with a diagnostic at the op that does not fit.
-mlir::FailureOr<Structure> analyzeFusion(train::FusionOp fusion);
+/// `columnSums`: whether rows may have sums down their columns with them.
+mlir::FailureOr<Structure> analyzeFusion(train::FusionOp fusion, bool columnSums = false);
 
 /// Whether the formula of a pointwise op reads coordinates.
 bool usesCoordinates(train::PointwiseOpInterface op);

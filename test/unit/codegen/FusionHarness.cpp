@@ -424,6 +424,14 @@ static void checkOnGpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> 
   });
 }
 
+void checkGpuFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body,
+                    ArrayRef<Symbols> sizes, double tolerance) {
+  FusionHarness harness;
+  FusionOp fusion = harness.build(inputs, body);
+  ASSERT_TRUE(succeeded(fusion.verify()));
+  checkOnGpu(harness, fusion, inputs, sizes, tolerance);
+}
+
 void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayRef<Symbols> sizes,
                  double tolerance) {
   FusionHarness harness;

@@ -67,6 +67,9 @@ using Kernel = void(void *const *, const int64_t *, int64_t, int64_t, const void
 /// anywhere.
 void checkFusion(llvm::ArrayRef<Input> inputs, const FusionHarness::Body &body,
                  llvm::ArrayRef<Symbols> sizes, double tolerance = 2e-6);
+/// The same for what only a GPU has kernels for.
+void checkGpuFusion(llvm::ArrayRef<Input> inputs, const FusionHarness::Body &body,
+                    llvm::ArrayRef<Symbols> sizes, double tolerance = 2e-6);
 
 } // namespace trainc::test
 

@@ -3,6 +3,7 @@
 
 #include "FusionHarness.h"
 #include <cmath>
+#include <numeric>
 
 using namespace trainc::test;
 using namespace trainc::train;
@@ -173,6 +174,58 @@ TEST(ReductionKernel, ColumnsOfAFewRows) {
         },
         {{}}, 1e-5);
   }
+}
+
+/// Gradients of a layer norm of x by those of its result, with the bias's and a gradient that is
+/// added; sums over all axes but the last one.
+static Values normGradients(TrainBuilder &tb, mlir::ValueRange x) {
+  auto f32 = [&](Value value) { return tb.cast(value, tb.b().getF32Type()); };
+  Value dy = f32(x[0]), in = f32(x[1]), weight = f32(x[2]), rest = f32(x[3]);
+  auto dims = getDims(dy);
+  int64_t last = dims.size() - 1;
+  std::vector<int64_t> rows(last);
+  std::iota(rows.begin(), rows.end(), 0);
+  Value g = tb.mul(dy, tb.broadcast(weight, dims, {last}));
+  Value mean = tb.mean(in, {last});
+  Value centred = tb.sub(in, tb.broadcastAlong(mean, dims, {last}));
+  Value dot = tb.mean(tb.mul(g, centred), {last});
+  Value dx = tb.sub(g, tb.mul(centred, tb.broadcastAlong(dot, dims, {last})));
+  dx = tb.cast(tb.add(dx, rest), getElementType(x[0]));
+  Value scale = tb.sum(tb.mul(dy, centred), rows);
+  return {dx, mean, tb.cast(scale, getElementType(x[2])), tb.sum(dy, rows),
+          // Of what is stored over an input.
+          tb.sum(f32(dx), rows), tb.reduce(ReduceKind::max, dy, rows)};
+}
+
+TEST(ReductionKernel, ColumnsWithRows) {
+  // Rows of a few threads, of a warp, of a block; vectors that divide them, and none; more rows
+  // than blocks take at once, and as many rows as columns.
+  for (const char *shape : {"n, 3", "n, 7, 64", "n, 100", "n, 768", "n, 1100", "n, 4096"})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(shape);
+      SCOPED_TRACE(type);
+      std::string columns = llvm::StringRef(shape).rsplit(", ").second.str();
+      // Narrow ones are rounded before they are added up.
+      bool narrow = std::string(type) == "bf16";
+      checkGpuFusion({{shape, type}, {shape, type}, {columns, type}, {shape, type}}, normGradients,
+                     {{{"n", 0}}, {{"n", 1}}, {{"n", 37}}, {{"n", 700}}}, narrow ? 0.3 : 1e-4);
+    }
+  checkGpuFusion({{"64, 64"}, {"64, 64"}, {"64"}, {"64, 64"}}, normGradients, {{}}, 1e-4);
+  checkGpuFusion({{"n, 16"}, {"n, 16"}, {"16"}, {"n, 16"}}, normGradients, {{{"n", 20000}}}, 1e-3);
+}
+
+TEST(ReductionKernel, UpdateByColumnsWithRows) {
+  // What is updated is read by the rows: they are done by then.
+  checkGpuFusion(
+      {{"n, 96"}, {"96"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        auto dims = getDims(x[0]);
+        Value scaled = tb.mul(x[0], tb.broadcast(x[1], dims, {1}));
+        Value dot = tb.sum(scaled, {1});
+        Value gradient = tb.mul(x[0], tb.broadcastAlong(dot, dims, {1}));
+        return Values{dot, tb.sub(x[1], tb.mul(tb.sum(gradient, {0}), tb.scalarLike(x[1], 0.1)))};
+      },
+      {{{"n", 40}}, {{"n", 300}}}, 1e-4);
 }
 
 TEST(ReductionKernel, NormOverTwoAxes) {

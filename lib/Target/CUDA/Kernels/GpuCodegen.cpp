@@ -72,7 +72,7 @@ Mapping chooseMapping(const Structure &structure) {
   case Template::Pointwise:
     return Mapping::Pointwise;
   case Template::Row:
-    return isFewLongRows(structure) ? Mapping::Split : Mapping::Row;
+    return structure.columnSums.empty() && isFewLongRows(structure) ? Mapping::Split : Mapping::Row;
   case Template::Column:
     return Mapping::Column;
   case Template::Scatter:
@@ -195,7 +195,7 @@ FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
 FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   static constexpr const char *names[] = {"pointwise", "row",  "split",  "column",
                                           "scatter",   "scan", "product"};
-  FailureOr<Structure> structure = analyzeFusion(fusion);
+  FailureOr<Structure> structure = analyzeFusion(fusion, /*columnSums=*/true);
   if (failed(structure) ||
       (structure->kind == Template::Product && failed(checkProduct(*structure))))
     return failure();

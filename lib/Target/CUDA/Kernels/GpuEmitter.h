@@ -98,6 +98,8 @@ public:
   mlir::Value combineWarp(mlir::Operation *reduction, mlir::Value value, int64_t width = kWarp);
   /// The same over all threads of the block; `reductions` and `values` go together.
   Values combineBlock(llvm::ArrayRef<mlir::Operation *> reductions, mlir::ValueRange values);
+  /// From now on what is open is done again and again: shared memory of combineBlock is reused.
+  void repeatWork();
   /// The same by `meet`, which combines values over groups of so many neighbouring threads.
   Values combineBlock(mlir::ValueRange values,
                       llvm::function_ref<Values(mlir::ValueRange, int64_t)> meet);
@@ -137,6 +139,7 @@ private:
   int64_t blockThreads;
   std::optional<int64_t> blockCount;
   unsigned firstDim, sharedArrays = 0;
+  bool repeats = false;
   mlir::Value threadIndex, blockIndex, zerosBase;
   llvm::DenseMap<mlir::Value, int64_t> bounds;
   /// Copies of small inputs in shared memory.

@@ -83,6 +83,12 @@ Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) 
   return value;
 }
 
+/// What follows from a reduction is the current work item's.
+void GpuEmitter::repeatWork() {
+  repeats = true;
+  workDepth = scopes.size() - 1;
+}
+
 /// Of each reduction by itself; see below for the order.
 Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange values) {
   return combineBlock(values, [&](ValueRange parts, int64_t width) {
@@ -94,7 +100,7 @@ Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange val
 }
 
 /// Within warps, then over the warps' results, which each warp reads again from shared memory: no
-/// second barrier is needed, since arrays are not reused.
+/// second barrier is needed where arrays are not reused.
 Values GpuEmitter::combineBlock(ValueRange values,
                                 llvm::function_ref<Values(ValueRange, int64_t)> meet) {
   Values totals = meet(values, std::min(blockThreads, kWarp)), arrays;
@@ -105,6 +111,9 @@ Values GpuEmitter::combineBlock(ValueRange values,
   Value warp = constantIndex(kWarp);
   for (Value total : totals)
     arrays.push_back(shared(total.getType(), warps));
+  // All warps have read what the work item before has left.
+  if (repeats)
+    syncBlock();
   openIf(lessIndex(remIndex(thread(), warp), constantIndex(1)));
   for (auto [array, total] : llvm::zip_equal(arrays, totals))
     storeTo(array, total.getType(), {divIndex(thread(), warp), 0, {}}, total);

@@ -8,8 +8,12 @@
 //
 // The order of a reduction: the thread's vectors one after the other, lanes, threads of a warp,
 // warps; a function of the row's length.
+//
+// Where sums down the columns go with the rows, a block does many of them (ColumnSums.h), each
+// thread with sums of its own columns: the rows one after the other, then the rows that the block
+// does at once, in a tree.
 
-#include "GpuEmitter.h"
+#include "ColumnSums.h"
 #include "RowPasses.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -39,7 +43,9 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   DimAttr rows = productOf(context, s.space, s.kept);
   DimAttr length = productOf(context, s.space, s.reduced);
   plan.lanes = chooseLanes(fusion, s, s.space[s.vectorAxis]);
-  int64_t lanes = plan.lanes, inputs = std::max(1u, countSpaceInputs(fusion, s));
+  int64_t lanes = plan.lanes;
+  // Sums of columns are held as well.
+  int64_t inputs = std::max<int64_t>(1, countSpaceInputs(fusion, s) + s.columnSums.size());
   int64_t limit = std::clamp<int64_t>(kRegisterElements / (lanes * inputs), 1, kLargestVectors);
   // Rows of unknown size have loops of vectors and of scalars, with what is left over of each.
   int64_t copies = length.getConstant() ? 1 : 4;
@@ -64,7 +70,7 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
     while (threads < kLargestBlock && vectors() > limit && !fits(threads))
       threads *= 2;
     plan.rowThreads = threads;
-    if (vectors() <= limit || fits(threads)) {
+    if (vectors() <= limit || fits(threads) || !s.columnSums.empty()) {
       plan.vectors = vectors();
     } else {
       auto count = rows.getConstant();
@@ -84,7 +90,10 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
       length == s.space[s.vectorAxis])
     plan.reducingLanes = kInsideLanes;
   plan.blockRows = std::max<int64_t>(1, plan.rowThreads > kWarp ? 1 : kRowBlock / plan.rowThreads);
-  plan.stages = {{"", ceilDim(rows, plan.blockRows), plan.rowThreads * plan.blockRows}};
+  if (s.columnSums.empty())
+    plan.stages = {{"", ceilDim(rows, plan.blockRows), plan.rowThreads * plan.blockRows}};
+  else
+    planColumnSums(fusion, s, plan);
 }
 
 namespace {
@@ -130,7 +139,15 @@ private:
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
   Value evaluatePick(Operation *op, const Pick &pick);
   void storeKept();
+  /// Goes to the block's rows of a round.
+  void setRows(Value round);
+  void runPasses();
+  Value placeNumber(int64_t k, Value &active);
+  void addToColumns(const RowPass &pass, ArrayRef<Place> places);
+  void runWithColumns();
+  void storeColumns(const ColumnSums &sums);
 
+  GpuKernel &kernel;
   GpuEmitter &e;
   const Structure &s;
   const GpuPlan &plan;
@@ -142,12 +159,15 @@ private:
   Value row, lane, activeRow, outerCount;
   llvm::DenseMap<Value, Value> totals;
   llvm::DenseMap<Value, std::pair<unsigned, unsigned>> storedIn;
+  SmallVector<DimAttr> keptSizes;
+  /// Of each sum down the columns: what the thread has of each of its vectors so far.
+  llvm::MapVector<Operation *, Values> columns;
 };
 
 } // namespace
 
 RowMap::RowMap(GpuKernel &kernel)
-    : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
+    : kernel(kernel), e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
       order(kernel.fusion, s, /*rescale=*/plan.vectors == 0),
       yield(kernel.fusion.getBody().front().getTerminator()) {
   for (int64_t axis : s.reduced)
@@ -155,6 +175,8 @@ RowMap::RowMap(GpuKernel &kernel)
       outerReduced.push_back(axis);
       outerReducedSizes.push_back(s.space[axis]);
     }
+  for (int64_t axis : s.kept)
+    keptSizes.push_back(s.space[axis]);
   oneSegment = product(e.fusion.getContext(), outerReducedSizes).isConstant(1);
   outerCount = e.productOf(outerReducedSizes);
   // Whether the row is one piece of the space.
@@ -254,6 +276,7 @@ void RowMap::visit(const RowPass &pass, ArrayRef<Place> places, Values &accumula
     for (unsigned number : pass.results)
       values.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
   }
+  addToColumns(pass, places);
   for (auto [place, values] : llvm::zip_equal(places, results)) {
     if (values.empty())
       continue;
@@ -456,6 +479,18 @@ Values RowMap::loops(const RowPass &pass, Value count, unsigned lanes, unsigned 
   return total;
 }
 
+/// The thread's vector `k` of those in registers. Beyond the end it reads the last one once more,
+/// inactive.
+Value RowMap::placeNumber(int64_t k, Value &active) {
+  int64_t count =
+      *productOf(e.fusion.getContext(), s.space, s.reduced).getConstant() / int64_t(plan.lanes);
+  Value vector = e.addIndex(lane, e.constantIndex(k * plan.rowThreads));
+  if ((k + 1) * plan.rowThreads <= count)
+    return vector;
+  active = e.lessIndex(vector, e.constantIndex(count));
+  return e.minIndex(vector, e.constantIndex(count - 1));
+}
+
 /// All of a pass; what the thread's part of the reductions comes to.
 Values RowMap::sweep(const RowPass &pass) {
   unsigned lanes = plan.lanes;
@@ -463,15 +498,9 @@ Values RowMap::sweep(const RowPass &pass) {
   Value width = e.constantIndex(lanes), size = e.dim(axis);
   if (plan.vectors != 0) {
     e.setLanes(lanes);
-    int64_t count = *productOf(e.fusion.getContext(), s.space, s.reduced).getConstant() / lanes;
     SmallVector<Place> places;
     for (int64_t k = 0; k < plan.vectors; ++k) {
-      Value vector = e.addIndex(lane, e.constantIndex(k * plan.rowThreads)), active;
-      // Beyond the end a thread reads the last vector once more, inactive.
-      if ((k + 1) * plan.rowThreads > count) {
-        active = e.lessIndex(vector, e.constantIndex(count));
-        vector = e.minIndex(vector, e.constantIndex(count - 1));
-      }
+      Value active, vector = placeNumber(k, active);
       places.push_back(place(vector, lanes));
       places.back().active = active;
     }
@@ -529,17 +558,13 @@ void RowMap::storeKept() {
   e.closeIf();
 }
 
-void RowMap::run() {
-  e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
-  SmallVector<DimAttr> keptSizes;
-  for (int64_t axis : s.kept)
-    keptSizes.push_back(s.space[axis]);
-  row = e.block();
+void RowMap::setRows(Value round) {
+  row = round;
   lane = e.thread();
   if (plan.blockRows > 1) {
     Value threads = e.constantIndex(plan.rowThreads), rows = e.productOf(keptSizes);
     lane = e.remIndex(e.thread(), threads);
-    row = e.addIndex(e.mulIndex(e.block(), e.constantIndex(plan.blockRows)),
+    row = e.addIndex(e.mulIndex(round, e.constantIndex(plan.blockRows)),
                      e.divIndex(e.thread(), threads));
     std::optional<int64_t> known = product(e.fusion.getContext(), keptSizes).getConstant();
     // Rows beyond the last are done once more and not stored.
@@ -549,7 +574,10 @@ void RowMap::run() {
     }
   }
   e.keptIndex = e.delinearize(row, keptSizes);
-  // Every pass sees the totals of those before it.
+}
+
+/// Every pass sees the totals of those before it.
+void RowMap::runPasses() {
   for (auto [number, pass] : llvm::enumerate(order.passes)) {
     e.pass = number;
     Values values = sweep(pass);
@@ -563,9 +591,87 @@ void RowMap::run() {
     setTotals(pass, values);
   }
   storeKept();
+}
+
+//===----------------------------------------------------------------------===//
+// Sums down the columns
+//===----------------------------------------------------------------------===//
+
+/// Before the pass stores anything: a result may replace what is summed up.
+void RowMap::addToColumns(const RowPass &pass, ArrayRef<Place> places) {
+  for (Operation *op : pass.columnSums)
+    for (auto [place, sum] : llvm::zip_equal(places, columns[op])) {
+      moveTo(place);
+      Value value = e.mappedOperand(op, e.spaceIndex);
+      if (Value active = both(activeRow, place.active))
+        value = arith::SelectOp::create(e.builder(), op->getLoc(), active, value,
+                                        e.identity(op, e.getLanes()));
+      sum = e.combine(op, sum, value);
+    }
+}
+
+/// A loop over rounds of rows, which carries the sums of the thread's columns.
+void RowMap::runWithColumns() {
+  ColumnSums sums(e.fusion, s, plan);
+  e.setLanes(plan.lanes);
+  Values carried;
+  for (Operation *op : s.columnSums)
+    carried.append(plan.vectors, e.identity(op, plan.lanes));
+  auto loop = e.openLoop(e.block(), e.dim(sums.rounds), e.dim(sums.parts), carried);
+  e.repeatWork();
+  for (auto [i, op] : llvm::enumerate(s.columnSums))
+    columns[op] = Values(loop.getRegionIterArgs().slice(i * plan.vectors, plan.vectors));
+  setRows(loop.getInductionVar());
+  runPasses();
+  carried.clear();
+  for (auto &[op, values] : columns)
+    carried.append(values);
+  carried = e.closeLoop(loop, carried);
+  for (auto [i, op] : llvm::enumerate(s.columnSums))
+    columns[op] = Values(ArrayRef<Value>(carried).slice(i * plan.vectors, plan.vectors));
+  storeColumns(sums);
+}
+
+/// Rows that the block does at once meet through shared memory, one vector of a sum at a time.
+void RowMap::storeColumns(const ColumnSums &sums) {
+  e.setLanes(plan.lanes);
+  Tile tile;
+  tile.columns = plan.rowThreads;
+  tile.rows = plan.blockRows;
+  llvm::DenseMap<Type, Value> arrays;
+  Value first = e.lessIndex(e.thread(), e.constantIndex(plan.rowThreads));
+  for (auto &[op, values] : columns) {
+    Type type = ColumnSums::stepType(op);
+    Value &array = arrays[type];
+    if (!array && plan.blockRows > 1)
+      array = e.shared(type, e.threads() * plan.lanes);
+    for (auto [k, value] : llvm::enumerate(values)) {
+      auto combine = [this, op = op](Value x, Value y) { return e.combine(op, x, y); };
+      Value total = combineRows(e, tile, TileValue{array, type, value, combine}).front();
+      Value active, vector = placeNumber(k, active);
+      e.openIf(both(first, active));
+      e.storeTo(temporaryAt(e, sums.partials.lookup(op)), type,
+                sums.partialOffset(e, e.block(), vector), total);
+      e.closeIf();
+    }
+  }
+}
+
+void RowMap::run() {
+  e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
+  if (s.columnSums.empty()) {
+    setRows(e.block());
+    runPasses();
+  } else {
+    runWithColumns();
+  }
   e.finish();
 }
 
-void mapRow(GpuKernel &kernel) { RowMap(kernel).run(); }
+void mapRow(GpuKernel &kernel) {
+  RowMap(kernel).run();
+  if (!kernel.structure.columnSums.empty())
+    mapColumnTotals(kernel);
+}
 
 } // namespace trainc::codegen

@@ -22,7 +22,9 @@ RowPasses::RowPasses(FusionOp fusion, const Structure &s, bool rescale) {
     unsigned deepest = 0;
     for (Value operand : op.getOperands())
       deepest = std::max(deepest, level.lookup(operand));
-    if (isa<ReductionOpInterface>(op)) {
+    if (llvm::is_contained(s.columnSums, &op)) {
+      passAt(deepest).columnSums.push_back(&op);
+    } else if (isa<ReductionOpInterface>(op)) {
       Value result = op.getResult(0);
       if (auto pick = matchPick(&op, s.kept, s.vectorAxis)) {
         picks[result] = *pick;
@@ -46,7 +48,8 @@ RowPasses::RowPasses(FusionOp fusion, const Structure &s, bool rescale) {
       level[value] = deepest;
   }
   for (auto [number, value] : llvm::enumerate(body.getTerminator()->getOperands()))
-    if (getDims(value) == s.space && !llvm::is_contained(s.keptResults, number))
+    if (getDims(value) == s.space && !llvm::is_contained(s.keptResults, number) &&
+        !llvm::is_contained(s.columnResults, number))
       passAt(level.lookup(value)).results.push_back(number);
 }
 

@@ -21,6 +21,8 @@ struct RowPass {
   llvm::SmallVector<RescaledSum> rescaled;
   /// Results of the shape of the space that are stored here.
   llvm::SmallVector<unsigned> results;
+  /// Sums down the columns whose operands are first known here.
+  llvm::SmallVector<mlir::Operation *> columnSums;
 
   bool reduces() const { return !reductions.empty() || !rescaled.empty(); }
 };

@@ -80,7 +80,7 @@ SmallVector<GpuPlan> planVariants(FusionOp fusion, const Structure &s, const Gpu
     return variants;
   if (plan.mapping == Mapping::Pointwise)
     addPointwise(fusion, s, plan, variants);
-  else if (plan.mapping == Mapping::Row)
+  else if (plan.mapping == Mapping::Row && s.columnSums.empty())
     addRow(fusion, s, plan, variants);
   return variants;
 }
