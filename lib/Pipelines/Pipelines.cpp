@@ -5,6 +5,7 @@
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
+#include "lib/Schedule/JoinColumnSums/JoinColumnSums.h"
 #include "lib/Schedule/NarrowSums/NarrowSums.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
@@ -285,7 +286,10 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   FormKernelsPassOptions form;
   form.scheduleUpdates = options.scheduleUpdates;
   form.recomputeCost = options.target.recomputeCost;
+  form.unrelatedSums = !options.target.joinsColumnSums;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
+  if (options.target.joinsColumnSums)
+    pm.addNestedPass<func::FuncOp>(createJoinColumnSumsPass());
   plugin::addPluginPasses(pm, "schedule");
 }
 

@@ -10,6 +10,7 @@
 #include "lib/Phases/Phases.h"
 #include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
+#include "lib/Schedule/JoinColumnSums/JoinColumnSums.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/NarrowSums/NarrowSums.h"
@@ -114,6 +115,7 @@ static void registerOwnPasses() {
   registerFoldConstantsPasses();
   registerFormEvalPasses();
   registerFormKernelsPasses();
+  registerJoinColumnSumsPasses();
   registerFormStepsPasses();
   registerFuseEpiloguesPasses();
   registerHoistSlicesPasses();

@@ -47,6 +47,8 @@ struct ScheduleTraits {
   bool libraryEpilogues = false;
   /// Kernels make factors of matmuls as they read them (`stream-weights`).
   bool streamsWeights = false;
+  /// Kernels of rows make sums down their columns, too (`join-column-sums`).
+  bool joinsColumnSums = false;
   /// `recompute-cost` of `form-kernels`: higher where arithmetic is cheap beside memory.
   unsigned recomputeCost = 6;
 };

@@ -18,8 +18,8 @@ constexpr size_t kMostColumnOps = 4;
 
 class Assignment {
 public:
-  Assignment(Block &block, KernelGroups &groups, unsigned recomputeCost)
-      : block(block), groups(groups), recomputeCost(recomputeCost) {}
+  Assignment(Block &block, KernelGroups &groups, unsigned recomputeCost, bool unrelatedSums)
+      : block(block), groups(groups), recomputeCost(recomputeCost), unrelatedSums(unrelatedSums) {}
 
   void run() {
     // What is only told must be known before groups of scalars are formed.
@@ -143,7 +143,7 @@ private:
       });
     // Sums down the columns of tensors of one shape share a kernel, related or not: they may read
     // the same ones, and each of these kernels has two passes.
-    if (space.isColumnSum())
+    if (unrelatedSums && space.isColumnSum())
       for (int g = groups.size() - 1; g >= 0; --g) {
         if (groups[g].members.empty() || groups[g].space != space.full ||
             groups[g].reduced != space.reduced)
@@ -292,6 +292,7 @@ private:
   Block &block;
   KernelGroups &groups;
   const unsigned recomputeCost;
+  const bool unrelatedSums;
   llvm::DenseSet<Operation *> told;
   /// The group that the last scalar of either kind went to.
   int toldGroup = -1, waitedGroup = -1;
@@ -302,6 +303,7 @@ private:
 };
 } // namespace
 
-void trainc::assignGroups(Block &block, KernelGroups &groups, unsigned recomputeCost) {
-  Assignment(block, groups, recomputeCost).run();
+void trainc::assignGroups(Block &block, KernelGroups &groups, unsigned recomputeCost,
+                          bool unrelatedSums) {
+  Assignment(block, groups, recomputeCost, unrelatedSums).run();
 }

@@ -8,8 +8,10 @@
 namespace trainc {
 
 /// Assigns every op of the block, in program order. `recomputeCost`: what an element may cost that
-/// readers of a view compute again.
-void assignGroups(mlir::Block &block, KernelGroups &groups, unsigned recomputeCost);
+/// readers of a view compute again. `unrelatedSums`: whether sums down the columns of tensors of
+/// one shape share a kernel, related or not.
+void assignGroups(mlir::Block &block, KernelGroups &groups, unsigned recomputeCost,
+                  bool unrelatedSums);
 
 } // namespace trainc
 

@@ -40,7 +40,7 @@ private:
           return failure();
     }
     KernelGroups groups(block, maxOps);
-    assignGroups(block, groups, recomputeCost);
+    assignGroups(block, groups, recomputeCost, unrelatedSums);
     const StoredValues values = decideStored(block, groups, recomputeCost);
     emitKernels(block, groups, values, orderGroups(block, groups, values, scheduleUpdates));
     return success();

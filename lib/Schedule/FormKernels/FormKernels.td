@@ -11,7 +11,7 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     Works on roles (`FusionOpInterface`) after `decompose`. Pointwise ops join the kernel of a producer with
     the same iteration space, or with a reduction over it; reductions over the same axes of the same space
     share a kernel, those down the columns (over leading axes) of tensors of one shape also where nothing but
-    being near in program order connects them; access ops (broadcast, gather, ...) are index arithmetic inside
+    being near in program order connects them (`unrelated-sums`; without, `join-column-sums` finds each a kernel that reads its tensors); access ops (broadcast, gather, ...) are index arithmetic inside
     their readers. Library calls stay outside; an access op that a library call can read through strides stays
     a view, one whose producer is a library call without another reader is written in place by that call. What joins
     values each of which is a library call's alone (views of it looked through) is their one buffer, in which each call writes
@@ -62,6 +62,8 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     Option<"maxOps", "max-ops", "unsigned", "128", "largest number of ops in a kernel">,
     Option<"recomputeCost", "recompute-cost", "unsigned", "6",
            "largest element cost (an add is 1) of a value that is computed again instead of stored">,
+    Option<"unrelatedSums", "unrelated-sums", "bool", "true",
+           "sums down the columns of tensors of one shape share a kernel where nothing else connects them">,
     Option<"scheduleUpdates", "schedule-updates", "bool", "true",
            "update a parameter as soon as its gradient is there, instead of after the backward pass">,
   ];

@@ -32,6 +32,7 @@ static constexpr TargetTraits kTraits{
     .schedule = {.widensTypes = false,
                  .libraryEpilogues = true,
                  .streamsWeights = true,
+                 .joinsColumnSums = true,
                  .recomputeCost = 130},
     .speeds = {.f32 = {4e13, 3e12}, .tf32 = {2.5e14, 3e12}, .low = {5e14, 3e12}},
     // NVLink between two H200, by NCCL: 256 MB of bf16 are scattered at 455 GB/s and gathered at
