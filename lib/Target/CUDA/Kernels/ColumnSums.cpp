@@ -8,8 +8,9 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
-/// Threads of all blocks that are at work at once: 1024 on each of 132 multiprocessors.
-static constexpr int64_t kThreads = 132 * 1024;
+/// All blocks are at work at once, since each does as much as the others: those of 132
+/// multiprocessors, with threads of up to 102 registers.
+static constexpr int64_t kProcessors = 132, kProcessorThreads = 640;
 /// Rounds of a block, where that leaves this many blocks: a block's sums are worth as many rows.
 static constexpr int64_t kRounds = 4, kFewBlocks = 264;
 /// Columns of a tile in the second stage, in vectors: little data in many blocks.
@@ -27,7 +28,8 @@ ColumnSums::ColumnSums(FusionOp fusion, const Structure &s, const GpuPlan &plan)
   vectors = *length.getConstant() / plan.lanes;
   total = Tile::forColumns(constant(vectors), kTotalColumns);
   rounds = ceilDim(productOf(fusion.getContext(), s.space, s.kept), plan.blockRows);
-  DimAttr most = constant(kThreads / (plan.rowThreads * plan.blockRows));
+  int64_t beside = std::max<int64_t>(1, kProcessorThreads / (plan.rowThreads * plan.blockRows));
+  DimAttr most = constant(kProcessors * beside);
   DimAttr few = minDim(rounds, constant(kFewBlocks));
   parts = atLeastOne(minDim(maxDim(ceilDim(rounds, kRounds), few), most));
   for (Operation *op : s.columnSums)
