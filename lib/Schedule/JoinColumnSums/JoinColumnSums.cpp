@@ -117,6 +117,8 @@ public:
         rows[fusion] = {std::move(*found), 0};
       }
     }
+    // In the order of the program; what an earlier one has joined may take a later one, too, up to
+    // the limit of sums.
     for (FusionOp fusion : columns)
       join(fusion);
   }
@@ -162,6 +164,7 @@ private:
   }
 
   void join(FusionOp fusion) {
+    // Asked anew: joining other kernels has changed none of this one's reductions.
     const Reductions sums = *findReductions(fusion);
     const int64_t axis = *columnAxis(sums);
     DimAttr elements = product(fusion.getContext(), sums.space);
@@ -204,6 +207,7 @@ private:
   void merge(FusionOp row, FusionOp column, unsigned count) {
     Rows info = rows.lookup(row);
     info.sums += count;
+    assert(info.sums <= maxSums && "asked before");
     rows.erase(row);
     OpBuilder builder(placeFor(column, row));
     FusionOp joined = readsOf(row, column) ? joinKernels(builder, column, row)
@@ -224,6 +228,8 @@ private:
     const auto made = *findMadeOfSums(column);
     if (llvm::any_of(row.getInputs(), [&](Value input) { return made.contains(input); }))
       return nullptr;
+    // The later one goes up where all that it reads is there; else the earlier one down, where
+    // nothing in between reads what it makes.
     Operation *first = column, *second = row;
     if (second->isBeforeInBlock(first))
       std::swap(first, second);

@@ -52,6 +52,7 @@ FusionOp trainc::joinKernels(OpBuilder &builder, FusionOp first, FusionOp second
   llvm::for_each(second.getInputs(), take);
   cloneBody(inner, second, *body, values, ofSecond);
 
+  // A result has no buffer any more where the other kernel alone has read it.
   SmallVector<Value> results, yielded;
   auto isRead = [&](Value result) {
     return llvm::any_of(result.getUsers(), [&](Operation *user) { return user != second; });
@@ -72,6 +73,8 @@ FusionOp trainc::joinKernels(OpBuilder &builder, FusionOp first, FusionOp second
   second.erase();
   first.erase();
 
+  assert(!yielded.empty() && "somebody reads what was joined");
+  // Both bodies have computed what they have in common from the same inputs.
   DominanceInfo dominance(joined);
   IRRewriter rewriter(joined);
   eliminateCommonSubExpressions(rewriter, dominance, joined);

@@ -25,11 +25,14 @@ Type ColumnSums::stepType(Operation *reduction) {
 ColumnSums::ColumnSums(FusionOp fusion, const Structure &s, const GpuPlan &plan)
     : length(productOf(fusion.getContext(), s.space, s.reduced)) {
   auto constant = [&](int64_t value) { return DimAttr::constant(fusion.getContext(), value); };
+  assert(length.getConstant() && "the structure has no sums down columns of unknown number");
+  assert(*length.getConstant() % plan.lanes == 0 && "vectors divide the row");
   vectors = *length.getConstant() / plan.lanes;
   total = Tile::forColumns(constant(vectors), kTotalColumns);
   rounds = ceilDim(productOf(fusion.getContext(), s.space, s.kept), plan.blockRows);
   int64_t beside = std::max<int64_t>(1, kProcessorThreads / (plan.rowThreads * plan.blockRows));
   DimAttr most = constant(kProcessors * beside);
+  // Few rows are spread over many blocks: each of these is quick, and their sums stay in the cache.
   DimAttr few = minDim(rounds, constant(kFewBlocks));
   parts = atLeastOne(minDim(maxDim(ceilDim(rounds, kRounds), few), most));
   for (Operation *op : s.columnSums)
@@ -84,6 +87,7 @@ void mapColumnTotals(GpuKernel &kernel) {
   Value row = e.divIndex(e.thread(), columns);
   Value vector = e.addIndex(e.mulIndex(e.block(), columns), e.remIndex(e.thread(), columns));
   Value stores = e.lessIndex(row, e.constantIndex(1));
+  // Threads beyond the last column do it once more, and store nothing: all meet in combineRows.
   if (sums.vectors % tile.columns != 0) {
     Value active = e.lessIndex(vector, e.constantIndex(sums.vectors));
     vector = e.minIndex(vector, e.constantIndex(sums.vectors - 1));
@@ -113,6 +117,8 @@ void mapColumnTotals(GpuKernel &kernel) {
   e.resident = [&](Value value, ArrayRef<ElementIndex> index) {
     return KernelEmitter::same(index, e.columnIndex) ? totals.lookup(value) : Value();
   };
+  // Made of the totals, and of what else has an element a column: a parameter that is updated, or
+  // the gradient so far.
   e.openIf(stores);
   Values results;
   Operation *yield = kernel.fusion.getBody().front().getTerminator();

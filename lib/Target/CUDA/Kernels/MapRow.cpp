@@ -612,6 +612,8 @@ void RowMap::addToColumns(const RowPass &pass, ArrayRef<Place> places) {
 
 /// A loop over rounds of rows, which carries the sums of the thread's columns.
 void RowMap::runWithColumns() {
+  assert(plan.vectors != 0 && "the whole row is in registers");
+  // The same number of rounds for all threads of a block, which meet in each.
   ColumnSums sums(e.fusion, s, plan);
   e.setLanes(plan.lanes);
   Values carried;
@@ -623,6 +625,7 @@ void RowMap::runWithColumns() {
     columns[op] = Values(loop.getRegionIterArgs().slice(i * plan.vectors, plan.vectors));
   setRows(loop.getInductionVar());
   runPasses();
+  // What addToColumns has left is the next round's beginning.
   carried.clear();
   for (auto &[op, values] : columns)
     carried.append(values);

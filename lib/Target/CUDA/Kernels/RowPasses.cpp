@@ -22,6 +22,7 @@ RowPasses::RowPasses(FusionOp fusion, const Structure &s, bool rescale) {
     unsigned deepest = 0;
     for (Value operand : op.getOperands())
       deepest = std::max(deepest, level.lookup(operand));
+    // With the pass that has its operand at hand: the row does not wait for it.
     if (llvm::is_contained(s.columnSums, &op)) {
       passAt(deepest).columnSums.push_back(&op);
     } else if (isa<ReductionOpInterface>(op)) {
