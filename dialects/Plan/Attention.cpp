@@ -7,6 +7,7 @@
 #include "dialects/Plan/TableBuilder.h"
 #include "format/memory/working_memory.h"
 #include "format/memory/workspace_bounds.h"
+#include "format/program.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -124,6 +125,8 @@ SmallVector<DimAttr> plan::AttentionOp::getCommandSizes() {
 
 CommandTable plan::AttentionOp::buildTable(TableBuilder &builder) {
   const double dropout = getDropout().convertToDouble();
+  if (getDBias())
+    builder.version = std::max(builder.version, trainrt::programMajorLatest);
   return builder.finish(fb::CreateAttention(
       builder.out, getDO() != nullptr, *getDType(getElementType()),
       *getDType(getBiasType().value_or(getElementType())), getScale().convertToDouble(), dropout,

@@ -21,9 +21,9 @@ namespace trainrt {
 /// Version of the program format that this runtime reads: 2 gives all commands operands and sizes,
 /// 3 attention its windows.
 inline constexpr uint32_t programMajor = 3;
-/// Of one whose ranks add up numbers of 16 bits (`Collective.sent`), which is as version 3 in all
-/// else.
-inline constexpr uint32_t narrowSumsMajor = 4;
+/// Of one whose ranks add up numbers of 16 bits (`Collective.sent`), or that has the gradient of an
+/// attention's bias (`d_bias`), which is as version 3 in all else.
+inline constexpr uint32_t programMajorLatest = 4;
 
 struct Expr {
   enum class Kind : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Max, Min };

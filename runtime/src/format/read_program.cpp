@@ -687,10 +687,10 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
   if (!fb::VerifyProgramBuffer(verifier))
     return bad("its structure is damaged");
   const fb::Program *source = fb::GetProgram(data);
-  if (source->version_major() != programMajor && source->version_major() != narrowSumsMajor)
+  if (source->version_major() != programMajor && source->version_major() != programMajorLatest)
     return bad("version_major is ", source->version_major(), "; this runtime reads ", programMajor,
-               " and ", narrowSumsMajor,
-               source->version_major() > narrowSumsMajor
+               " and ", programMajorLatest,
+               source->version_major() > programMajorLatest
                    ? ": use a newer runtime"
                    : ": compile the model again with this version of trainc");
   Program result;
