@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which gradients of attention the runtime's own kernels for warpgroups can compute, and that they
-// are cuDNN's unless the environment says otherwise.
+// Which gradients of attention the runtime's own kernels for warpgroups can compute, and which of
+// them they take.
 
 #include "cuda_fixture.h"
 #include "device/cuda/attention/own_attention.h"
@@ -41,14 +41,17 @@ protected:
   }
 };
 
-TEST_F(WarpgroupChoice, OnlyWhereTheEnvironmentSaysSo) {
+TEST_F(WarpgroupChoice, Environment) {
+  AttentionCall dropped = call(1024);
+  dropped.dropout = 0.1f;
   EXPECT_TRUE(load()->takes(call(1024)));
-  for (const char *value : {"0", ""}) {
-    setenv("TRAINRT_WARPGROUP_ATTENTION", value, 1);
-    EXPECT_FALSE(load()->takes(call(1024)));
-  }
-  unsetenv("TRAINRT_WARPGROUP_ATTENTION");
+  EXPECT_TRUE(load()->takes(dropped));
+  setenv("TRAINRT_WARPGROUP_ATTENTION", "0", 1);
   EXPECT_FALSE(load()->takes(call(1024)));
+  unsetenv("TRAINRT_WARPGROUP_ATTENTION");
+  EXPECT_TRUE(load()->takes(call(1024)));
+  // Dropout's mask would be cuDNN's in the forward.
+  EXPECT_FALSE(load()->takes(dropped));
 }
 
 TEST_F(WarpgroupChoice, WhatTheKernelsCompute) {

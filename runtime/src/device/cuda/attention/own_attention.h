@@ -22,7 +22,7 @@ public:
   }
   /// Whether it has to be loaded to ask whether it takes a call.
   static bool mayTake(const AttentionCall &call) {
-    return call.segments > 0 || call.band != AttentionBand() || WarpgroupAttention::isWanted();
+    return call.segments > 0 || call.band != AttentionBand() || WarpgroupAttention::isWanted(call);
   }
   bool takes(const AttentionCall &call) const {
     return segments->takes(call) || windows->takes(call) || warpgroups->takes(call);

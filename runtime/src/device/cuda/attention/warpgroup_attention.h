@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The gradient of attention of samples through kernels of the runtime's own for sm_90a, which read
 // what cuDNN's forward has saved; with dropout the forward as well, so that both have one mask.
-// They are not used unless the environment variable TRAINRT_WARPGROUP_ATTENTION is 1: nobody has
-// measured yet where they are quicker than cuDNN's.
+// The environment variable TRAINRT_WARPGROUP_ATTENTION says otherwise: 0 for cuDNN's everywhere, 1
+// for these wherever they can compute.
 #ifndef TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
 #define TRAINRT_DEVICE_CUDA_ATTENTION_WARPGROUP_ATTENTION_H
 
@@ -18,9 +18,9 @@ public:
   /// Whether it can compute such a call, a matter of sizes and the device only; else cuDNN does. A
   /// forward only with dropout.
   bool canCompute(const AttentionCall &call) const;
-  /// Whether the environment says that it is to.
-  static bool isWanted();
-  bool takes(const AttentionCall &call) const { return isWanted() && canCompute(call); }
+  /// Whether they are the quicker ones on a GPU that has them, or the environment says so.
+  static bool isWanted(const AttentionCall &call);
+  bool takes(const AttentionCall &call) const { return isWanted(call) && canCompute(call); }
   /// Of a call that it can compute. Several threads may call it at once.
   Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan);
 
