@@ -192,9 +192,13 @@ static Values normGradients(TrainBuilder &tb, mlir::ValueRange x) {
   Value dx = tb.sub(g, tb.mul(centred, tb.broadcastAlong(dot, dims, {last})));
   dx = tb.cast(tb.add(dx, rest), getElementType(x[0]));
   Value scale = tb.sum(tb.mul(dy, centred), rows);
-  return {dx, mean, tb.cast(scale, getElementType(x[2])), tb.sum(dy, rows),
-          // Of what is stored over an input.
-          tb.sum(f32(dx), rows), tb.reduce(ReduceKind::max, dy, rows)};
+  Values results = {dx, mean, tb.cast(scale, getElementType(x[2])), tb.sum(dy, rows),
+                    tb.reduce(ReduceKind::max, dy, rows)};
+  // Of what is stored over an input; what is rounded first differs by its last place from the
+  // reference here and there, and such sums by more than one rounding.
+  if (getElementType(x[0]).isF32())
+    results.push_back(tb.sum(dx, rows));
+  return results;
 }
 
 TEST(ReductionKernel, ColumnsWithRows) {
@@ -213,13 +217,13 @@ TEST(ReductionKernel, ColumnsWithRows) {
                         {"n, 16", "16", "f32", {{{"n", 9000}}}}};
   for (const Case &each : cases) {
     SCOPED_TRACE(each.rows);
-    // Narrow ones are rounded before they are added up.
-    bool narrow = std::string(each.type) == "bf16";
+    // One rounding to 8 bits.
+    const bool narrow = std::string(each.type) == "bf16";
     checkGpuFusion({{each.rows, each.type},
                     {each.rows, each.type},
                     {each.columns, each.type},
                     {each.rows, each.type}},
-                   normGradients, each.sizes, narrow ? 0.3 : 1e-3);
+                   normGradients, each.sizes, narrow ? 4e-3 : 1e-3);
   }
 }
 
