@@ -192,6 +192,46 @@ func.func @strided_sum(%x: tensor<3x2x5xf32>) -> tensor<2x11xf32> {
   return %1 : tensor<2x11xf32>
 }
 
+// Where the channels are last, phases lie beside their positions at once, and the padding that is cut off is never computed:
+// a tap of zeros in front makes the first position that is wanted the first one of a phase.
+// CHECK-LABEL: func.func @strided_sum_of_channels(
+// CHECK-SAME: %[[X:.*]]: tensor<3x3x2x4x5x8xf32>
+func.func @strided_sum_of_channels(%x: tensor<3x3x2x4x5x8xf32>) -> tensor<2x8x10x8xf32> {
+  // CHECK-NEXT: %[[P:.*]] = train.pad %[[X]] value = 0.000000e+00 : f32 low = <1, 1, 0, 0, 0, 0> : tensor<3x3x2x4x5x8xf32> -> tensor<4x4x2x4x5x8xf32>
+  // CHECK-NEXT: %[[B:.*]] = train.broadcast %[[P]] axes = [0, 1, 2, 3, 5, 7] : tensor<4x4x2x4x5x8xf32> -> tensor<4x4x2x4x2x5x2x8xf32>
+  // CHECK-NEXT: %[[V:.*]] = train.window %[[B]] axis = 0 taps = 4 stride = 2 dilation = 1
+  // CHECK-NEXT: %[[W:.*]] = train.window %[[V]] axis = 1 taps = 6 stride = 2 dilation = 1 : tensor<2x4x2x4x2x5x2x8xf32> -> tensor<2x2x2x4x2x5x2x8xf32>
+  // CHECK-NEXT: %[[S:.*]] = train.spread %[[W]] axis = 5 taps = 1 stride = 1 dilation = 1
+  // CHECK-NEXT: %[[R:.*]] = train.spread %[[S]] axis = 3 taps = 0 stride = 1 dilation = 1 : tensor<2x2x2x4x2x6x2x8xf32> -> tensor<2x2x2x6x2x6x2x8xf32>
+  // CHECK-NEXT: %[[C:.*]] = train.slice %[[R]] starts = <0, 0, 0, 1, 0, 1, 0, 0> {{.*}} -> tensor<2x2x2x4x2x5x2x8xf32>
+  // CHECK-NEXT: %[[Y:.*]] = train.reduce sum %[[C]] axes = [0, 1] : tensor<2x2x2x4x2x5x2x8xf32> -> tensor<2x4x2x5x2x8xf32>
+  // CHECK-NEXT: %[[J:.*]] = train.reshape %[[Y]] : tensor<2x4x2x5x2x8xf32> -> tensor<2x8x10x8xf32>
+  // CHECK-NEXT: return %[[J]]
+  %0 = train.spread %x axis = 4 taps = 1 stride = 2 dilation = 1 : tensor<3x3x2x4x5x8xf32> -> tensor<3x3x2x4x11x8xf32>
+  %1 = train.spread %0 axis = 3 taps = 0 stride = 2 dilation = 1 : tensor<3x3x2x4x11x8xf32> -> tensor<3x3x2x10x11x8xf32>
+  %2 = train.reduce sum %1 axes = [0, 1] : tensor<3x3x2x10x11x8xf32> -> tensor<2x10x11x8xf32>
+  %3 = train.slice %2 starts = <0, 1, 1, 0> steps = [1, 1, 1, 1] : tensor<2x10x11x8xf32> -> tensor<2x8x10x8xf32>
+  return %3 : tensor<2x8x10x8xf32>
+}
+
+// An odd number of positions is cut off behind the sum; so is what cuts another axis, too, or has readers beside it.
+// CHECK-LABEL: func.func @strided_sum_then_part(
+func.func @strided_sum_then_part(%x: tensor<3x2x4x8xf32>) -> (tensor<2x9x8xf32>, tensor<2x8x4xf32>, tensor<2x9x8xf32>, tensor<2x8x8xf32>) {
+  // CHECK-NOT: low = <1
+  // CHECK: train.pad {{.*}} : tensor<2x10x8xf32> -> tensor<2x9x8xf32>
+  %0 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4x8xf32> -> tensor<3x2x9x8xf32>
+  %1 = train.reduce sum %0 axes = [0] : tensor<3x2x9x8xf32> -> tensor<2x9x8xf32>
+  // CHECK: train.slice {{.*}} -> tensor<2x8x4xf32>
+  %2 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4x8xf32> -> tensor<3x2x9x8xf32>
+  %3 = train.reduce sum %2 axes = [0] : tensor<3x2x9x8xf32> -> tensor<2x9x8xf32>
+  %4 = train.slice %3 starts = <0, 1, 0> steps = [1, 1, 1] : tensor<2x9x8xf32> -> tensor<2x8x4xf32>
+  // CHECK: train.slice {{.*}} -> tensor<2x8x8xf32>
+  %5 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x4x8xf32> -> tensor<3x2x9x8xf32>
+  %6 = train.reduce sum %5 axes = [0] : tensor<3x2x9x8xf32> -> tensor<2x9x8xf32>
+  %7 = train.slice %6 starts = <0, 1, 0> steps = [1, 1, 1] : tensor<2x9x8xf32> -> tensor<2x8x8xf32>
+  return %1, %4, %6, %7 : tensor<2x9x8xf32>, tensor<2x8x4xf32>, tensor<2x9x8xf32>, tensor<2x8x8xf32>
+}
+
 // Not with dilated taps, where windows move by 1, of what others read as well, of a maximum, or where positions are summed.
 // CHECK-LABEL: func.func @spread_stays(
 // CHECK-COUNT-5: train.spread {{.*}} -> tensor<3x2x11xf32>
