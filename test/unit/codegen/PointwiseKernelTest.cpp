@@ -177,7 +177,7 @@ TEST(PointwiseKernel, Functions) {
 
 TEST(PointwiseKernel, QuotientsByOneNumber) {
   // Divisors and dividends of every magnitude, 0 and infinities among them.
-  for (double divisor : {0.0, 2e-38, 1e-30, 1.0, -3.0, 1e30, 3e38, double(INFINITY)})
+  for (double divisor : {0.0, 2e-38, 1e-30, 1.0, -3.0, 9.0, 1e30, 3e38, double(INFINITY)})
     for (double dividend : {0.0, 1e-30, 1.0, 1e30, double(INFINITY)}) {
       // The reference has no overflow.
       double quotient = std::fabs(dividend / divisor);
@@ -189,7 +189,9 @@ TEST(PointwiseKernel, QuotientsByOneNumber) {
                   [&](TrainBuilder &tb, mlir::ValueRange x) {
                     Value y = tb.mul(x[1], tb.scalarLike(x[1], divisor));
                     Value scaled = tb.mul(x[0], tb.scalarLike(x[0], dividend));
-                    return Values{tb.div(scaled, tb.broadcast(y, getDims(x[0]), {0}))};
+                    // A number that is known, and one that is not.
+                    return Values{tb.div(scaled, tb.scalarLike(scaled, divisor)),
+                                  tb.div(scaled, tb.broadcast(y, getDims(x[0]), {0}))};
                   },
                   {{{"a", 5}}});
     }

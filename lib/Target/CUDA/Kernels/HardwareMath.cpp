@@ -83,6 +83,16 @@ void useWideProducts(Operation *root) {
   });
 }
 
+/// The number that all lanes of a constant are; null for anything else, and for powers of two, of
+/// whose reciprocals LLVM makes products.
+static FloatAttr constantDivisor(Value value) {
+  DenseElementsAttr lanes;
+  if (!matchPattern(value, m_Constant(&lanes)) || !lanes.isSplat())
+    return {};
+  auto divisor = dyn_cast<FloatAttr>(lanes.getSplatValue<Attribute>());
+  return divisor && !divisor.getValue().getExactInverse(nullptr) ? divisor : FloatAttr();
+}
+
 /// Division by a value that many lanes or rounds share: multiplied by its reciprocal, then
 /// corrected once, so that the quotient is rounded as by a division.
 void useReciprocals(Operation *root) {
@@ -95,9 +105,12 @@ void useReciprocals(Operation *root) {
     Operation *source = op.getRhs().getDefiningOp();
     auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(source);
     auto loop = op->getParentOfType<scf::ForOp>();
+    FloatAttr constant = constantDivisor(op.getRhs());
+    const bool inLanes = broadcast || constant;
     bool uniform =
-        broadcast ? !isa<VectorType>(broadcast.getSourceType())
-                  : source && loop && !isa<VectorType>(op.getType()) && !loop->isAncestor(source);
+        constant    ? true
+        : broadcast ? !isa<VectorType>(broadcast.getSourceType())
+                    : source && loop && !isa<VectorType>(op.getType()) && !loop->isAncestor(source);
     if (!uniform || !getElementTypeOrSelf(op.getType()).isF32())
       return;
     Divisor &divisor = divisors[op.getRhs()];
@@ -106,7 +119,10 @@ void useReciprocals(Operation *root) {
       OpBuilder b(source->getContext());
       b.setInsertionPointAfter(source);
       Formula f(b, op.getLoc(), b.getF32Type());
-      Value y = broadcast ? broadcast.getSource() : op.getRhs(), magnitude = f.abs(y);
+      Value y = constant    ? arith::ConstantOp::create(b, op.getLoc(), constant).getResult()
+                : broadcast ? broadcast.getSource()
+                            : op.getRhs();
+      Value magnitude = f.abs(y);
       Value small = f.less(magnitude, f.f32(0x1p-64)), large = f.less(f.f32(0x1p64), magnitude);
       Value scale = f.select(large, f.f32(0x1p-64), f.select(small, f.f32(0x1p64), f.f32(1.0)));
       y = f.mul(y, scale);
@@ -114,7 +130,7 @@ void useReciprocals(Operation *root) {
       // By infinity nothing remains: 0 is the quotient.
       Value finite = f.less(magnitude, f.f32(INFINITY));
       auto lanes = [&](Value x) -> Value {
-        if (!broadcast)
+        if (!inLanes)
           return x;
         return vector::BroadcastOp::create(b, op.getLoc(), op.getType(), x);
       };

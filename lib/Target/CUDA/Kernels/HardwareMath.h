@@ -19,9 +19,9 @@ public:
 /// mul.wide.u32 each. LLVM does not see that the high halves are zero and multiplies all 64 bits.
 void useWideProducts(mlir::Operation *root);
 
-/// Quotients by one number, of lanes or in a loop, multiply by its reciprocal and correct the
-/// result: the bits of a division but for results whose remainder is denormal, and without its
-/// branch for special cases.
+/// Quotients by one number, of lanes (a constant or not) or in a loop, multiply by its reciprocal
+/// and correct the result: the bits of a division but for results whose remainder is denormal, and
+/// without its branch for special cases.
 void useReciprocals(mlir::Operation *root);
 
 } // namespace trainc::codegen
