@@ -56,3 +56,33 @@ func.func @odd(%x: tensor<8192x50257xf32>) {
   }
   return
 }
+
+// -----
+
+// The gradient of a pool whose windows move by 2: a thread reads the four windows of a position once, divides each of their
+// numbers once and without branches, and stores all four phases, where they belong.
+// CHECK-LABEL: .entry kernel_0_column(
+// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK-NOT: {{ld.global|div|bra}}
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK-NOT: {{ld.global|st.global}}
+// CHECK: ret;
+func.func @phases(%x: tensor<64x55x55x96xbf16>) {
+  %0 = train.fusion(%x) : (tensor<64x55x55x96xbf16>) -> tensor<64x56x2x56x2x96xbf16> {
+  ^bb0(%p: tensor<64x55x55x96xbf16>):
+    %1 = train.cast %p : tensor<64x55x55x96xbf16> -> tensor<64x55x55x96xf32>
+    %2 = train.full 9.0 : f32 : tensor<64x55x55x96xf32>
+    %3 = train.div %1, %2 : tensor<64x55x55x96xf32>
+    %4 = train.broadcast %3 axes = [2, 3, 4, 5] : tensor<64x55x55x96xf32> -> tensor<3x3x64x55x55x96xf32>
+    %5 = train.pad %4 value = 0.0 : f32 low = <0, 0, 0, 0, 0, 0> : tensor<3x3x64x55x55x96xf32> -> tensor<4x4x64x55x55x96xf32>
+    %6 = train.broadcast %5 axes = [0, 1, 2, 3, 5, 7] : tensor<4x4x64x55x55x96xf32> -> tensor<4x4x64x55x2x55x2x96xf32>
+    %7 = train.window %6 axis = 0 taps = 4 stride = 2 dilation = 1 : tensor<4x4x64x55x2x55x2x96xf32> -> tensor<2x4x64x55x2x55x2x96xf32>
+    %8 = train.window %7 axis = 1 taps = 6 stride = 2 dilation = 1 : tensor<2x4x64x55x2x55x2x96xf32> -> tensor<2x2x64x55x2x55x2x96xf32>
+    %9 = train.spread %8 axis = 5 taps = 1 stride = 1 dilation = 1 : tensor<2x2x64x55x2x55x2x96xf32> -> tensor<2x2x64x55x2x56x2x96xf32>
+    %10 = train.spread %9 axis = 3 taps = 0 stride = 1 dilation = 1 : tensor<2x2x64x55x2x56x2x96xf32> -> tensor<2x2x64x56x2x56x2x96xf32>
+    %11 = train.reduce sum %10 axes = [0, 1] : tensor<2x2x64x56x2x56x2x96xf32> -> tensor<64x56x2x56x2x96xf32>
+    %12 = train.cast %11 : tensor<64x56x2x56x2x96xf32> -> tensor<64x56x2x56x2x96xbf16>
+    train.yield %12 : tensor<64x56x2x56x2x96xbf16>
+  }
+  return
+}

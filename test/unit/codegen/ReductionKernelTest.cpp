@@ -241,6 +241,51 @@ TEST(ReductionKernel, UpdateByColumnsWithRows) {
       {{{"n", 40}}, {{"n", 300}}}, 1e-4);
 }
 
+/// The gradient of a pool whose windows move by 2, channels last: on a GPU a thread does all phases
+/// of a position, whose windows it reads once. Edges on all sides, and what is computed of the
+/// sums.
+TEST(ReductionKernel, PhasesOfAPool) {
+  for (const char *type : {"f32", "bf16"})
+    for (const char *channels : {"8", "24"}) {
+      SCOPED_TRACE(type);
+      SCOPED_TRACE(channels);
+      const std::string c = channels;
+      auto body = [&](TrainBuilder &tb, mlir::ValueRange in) {
+        DimAttr n = getDims(in[0])[0], last = getDims(in[0])[3];
+        auto dims = [&](std::initializer_list<int64_t> sizes) {
+          llvm::SmallVector<DimAttr> list;
+          for (int64_t size : sizes)
+            list.push_back(size < 0 ? n : size == 0 ? last : tb.dimAttr(size));
+          return list;
+        };
+        auto low = dims({1, 1}), starts = low;
+        low.append(4, tb.dimAttr(0)), starts = llvm::SmallVector<DimAttr>(8, tb.dimAttr(0));
+        starts[3] = starts[5] = tb.dimAttr(1);
+        Value x = tb.cast(in[0], tb.b().getF32Type());
+        x = tb.div(x, tb.scalarLike(x, 9));
+        x = tb.broadcast(x, dims({3, 3, -1, 4, 5, 0}), {2, 3, 4, 5});
+        // Each window gives to some of its taps.
+        Value tap = tb.cast(tb.iota(getDims(x), tb.b().getI64Type(), 1), tb.b().getF32Type());
+        x = tb.select(tb.compare("gt", x, tb.mul(tap, tb.scalarLike(tap, 0.05))), x,
+                      tb.scalarLike(x, 0));
+        x = tb.pad(x, 0, low, dims({4, 4, -1, 4, 5, 0}));
+        auto cut = dims({4, 4, -1, 4, 2, 5, 2, 0});
+        x = tb.broadcast(x, cut, {0, 1, 2, 3, 5, 7});
+        auto slide = [&](int64_t size, int64_t axis, int64_t taps, bool window) {
+          cut[axis] = tb.dimAttr(size);
+          auto to = getTensorType(cut, getElementType(x));
+          x = window ? WindowOp::create(tb.b(), tb.loc(), to, x, axis, taps, 2, 1).getResult()
+                     : SpreadOp::create(tb.b(), tb.loc(), to, x, axis, taps, 1, 1).getResult();
+        };
+        slide(2, 0, 4, true), slide(2, 1, 6, true), slide(6, 5, 1, false), slide(5, 3, 0, false);
+        x = tb.sum(tb.slice(x, starts, dims({2, 2, -1, 4, 2, 5, 2, 0})), {0, 1});
+        return Values{tb.cast(x, getElementType(in[0])), tb.mul(x, in[1])};
+      };
+      checkFusion({{"n, 4, 5, " + c, type, 0, 2}, {"n, 4, 2, 5, 2, " + c}}, body,
+                  {{{"n", 1}}, {{"n", 9}}}, *type == 'b' ? 1e-2 : 2e-6);
+    }
+}
+
 TEST(ReductionKernel, NormOverTwoAxes) {
   checkFusion(
       {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Walks the body from the roots of the space with the axes that each value's axes are.
+// Walks the body from the roots of the space with the axes that each value's axes are, or with
+// those that depend on one of the space.
 
 #include "Accesses.h"
 #include "trainc/Codegen/KernelEmitter.h"
@@ -92,7 +93,59 @@ private:
   std::set<std::vector<int64_t>> visited;
 };
 
+/// Follows the axes of a value whose coordinates depend on one of the space.
+class AxisSearch {
+public:
+  /// Whether an input is read by one of `axes`.
+  bool reads(Value value, const std::set<int> &axes) {
+    if (axes.empty() || !visited.insert({value.getAsOpaquePointer(), axes}).second)
+      return false;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return true;
+    if (isa<PointwiseOpInterface>(op))
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        return getRank(operand) != 0 && reads(operand, axes);
+      });
+    if (op->getNumOperands() == 0)
+      return false;
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return true;
+    AxisMap map = mapped.getAxisMap();
+    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
+    std::set<int> followed;
+    // A coordinate that enters the value may enter those of all axes that are not parallel.
+    bool enters = false;
+    for (int axis : axes) {
+      followed.insert(loops[axis]);
+      enters |= loops[axis] < 0 || map.loops[loops[axis]] != LoopKind::Parallel;
+    }
+    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      std::set<int> operandAxes;
+      for (auto [axis, loop] : llvm::enumerate(operandLoops))
+        if (followed.count(loop) || (enters && (loop < 0 || map.loops[loop] == LoopKind::Opaque)))
+          operandAxes.insert(int(axis));
+      if (reads(operand, operandAxes))
+        return true;
+    }
+    return false;
+  }
+
+private:
+  std::set<std::pair<const void *, std::set<int>>> visited;
+};
+
 } // namespace
+
+bool readsAlong(const Structure &structure, int64_t axis) {
+  AxisSearch search;
+  for (const Pass &pass : structure.passes)
+    for (Operation *op : pass.reductions)
+      if (search.reads(op->getOperand(0), {int(axis)}))
+        return true;
+  return false;
+}
 
 /// In the order in which they are met, from the first reduction's operand on.
 SmallVector<InputAccess> findAccesses(FusionOp fusion, const Structure &structure) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How a fusion reads its inputs: which axis of the space an input's innermost axis is, behind
-// the transposes of the body. Mappings choose by it along which axis threads are neighbours.
+// the transposes of the body, and whether an axis says where. Mappings choose by it along which
+// axis threads are neighbours, and what one thread does.
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
 
@@ -24,6 +25,11 @@ struct InputAccess {
 /// The distinct accesses of this kind, in the order of the body. An input that is read at other
 /// places too, or through ops that do more than move whole axes, is not among them for those.
 llvm::SmallVector<InputAccess> findAccesses(train::FusionOp fusion, const Structure &structure);
+
+/// Whether a coordinate of the space along `axis` says where the operands of reductions read
+/// inputs. Where it does not (the phase of a strided window), all of the axis reads the same
+/// elements. True where the ops do not tell.
+bool readsAlong(const Structure &structure, int64_t axis);
 
 } // namespace trainc::codegen
 

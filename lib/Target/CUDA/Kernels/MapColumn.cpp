@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The column template on the GPU: the vector axis is kept.
 //
-// Few rows: a thread does a vector of columns from the first row to the last, in all passes. Many
-// rows: a block is a tile of columns and rows, and several blocks share the rows of a tile of
-// columns (StagedReduction.h).
+// Few rows: a thread does a vector of columns from the first row to the last, in all passes, and
+// that for all coordinates of short axes along which the same inputs are read (phases). Many rows:
+// a block is a tile of columns and rows, and several blocks share the rows of a tile of columns
+// (StagedReduction.h).
 //
 // The order of a reduction: a thread's rows, in rounds of a few; the rows of the tile in a tree;
 // then the parts, in the same way.
 
+#include "Accesses.h"
 #include "StagedReduction.h"
 
 using namespace mlir;
@@ -22,6 +24,9 @@ constexpr int64_t kFewRows = 64, kManyColumns = 32768, kSomeRows = 1024;
 /// Rows that are written out, taps of a pool maybe, as long as the code is not longer than this:
 /// what a pass has read is in registers for the next one, and coordinates are known.
 constexpr int64_t kWrittenOutRows = 16, kWrittenOutCost = 4096;
+/// Phases of a thread, at most, as many as two axes of pools have whose windows move by 2 or 3; and
+/// threads that must be left, a block for each multiprocessor.
+constexpr int64_t kPhases = 9, kPhaseThreads = kTileBlocks / 4 * kTileThreads;
 /// Rows of a part, at least, and how many times those of a tile: where there are few columns, the
 /// GPU is full only with short parts, each of which is a chain of loads.
 constexpr int64_t kPartRows = 16, kPartRounds = 2;
@@ -36,8 +41,11 @@ struct ColumnShape {
   ColumnShape(FusionOp fusion, const Structure &s);
 
   unsigned lanes;
-  /// Rows; vectors of the vector axis; positions of the other kept axes.
+  /// Rows; vectors of the vector axis; positions of the other kept axes that threads share.
   DimAttr rows, vectors, outer;
+  /// Kept axes that each thread does all of, and how many positions these are.
+  SmallVector<int64_t> phases;
+  int64_t phaseCount = 1;
   /// Serial: few rows. Written out: very few, and nothing of their shape is stored.
   bool serial, writtenOut;
   Tile sweep, total;
@@ -45,6 +53,12 @@ struct ColumnShape {
   DimAttr parts, partRows;
 
   DimAttr blocks(const Tile &tile) const { return outer * ceilDim(vectors, tile.columns); }
+
+private:
+  void choosePhases(const Structure &s);
+  int64_t writtenOutCost(const Structure &s) const {
+    return *rows.getConstant() * phaseCount * lanes * int64_t(std::max(1u, s.cost));
+  }
 };
 
 } // namespace
@@ -66,8 +80,10 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   serial =
       known && (*known <= kFewRows || (*known <= kSomeRows && threads && *threads >= kManyColumns));
   writtenOut = serial && *known > 0 && *known <= kWrittenOutRows &&
-               *known * lanes * int64_t(std::max(1u, s.cost)) <= kWrittenOutCost &&
+               writtenOutCost(s) <= kWrittenOutCost &&
                llvm::all_of(s.passes, [](const Pass &pass) { return pass.results.empty(); });
+  if (writtenOut)
+    choosePhases(s);
   sweep = Tile::forColumns(vectors, kSweepColumns);
   total = Tile::forColumns(vectors, kTotalColumns);
   // As many parts as fill the GPU, none shorter than a few rounds. Not one block more: it would
@@ -75,6 +91,27 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   DimAttr most = floorDiv(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
   parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, kPartRounds * sweep.rows)), most));
   partRows = ceilDim(rows, parts);
+}
+
+/// From the innermost axis on, as long as the code is not too long and the GPU full.
+void ColumnShape::choosePhases(const Structure &s) {
+  auto threads = (outer * vectors).getConstant();
+  for (int64_t axis : llvm::reverse(s.kept)) {
+    auto size = s.space[axis].getConstant();
+    if (axis >= s.vectorAxis || !size || *size < 2 || phaseCount * *size > kPhases ||
+        writtenOutCost(s) * *size > kWrittenOutCost ||
+        (threads && *threads / (phaseCount * *size) < kPhaseThreads) || readsAlong(s, axis))
+      continue;
+    phases.push_back(axis);
+    phaseCount *= *size;
+  }
+  if (phases.empty())
+    return;
+  SmallVector<int64_t> others;
+  for (int64_t axis : s.kept)
+    if (axis != s.vectorAxis && !llvm::is_contained(phases, axis))
+      others.push_back(axis);
+  outer = productOf(rows.getContext(), s.space, others);
 }
 
 /// Few rows: one stage without partial results.
@@ -99,7 +136,9 @@ public:
   explicit ColumnMap(GpuKernel &kernel, const ColumnShape &shape)
       : StagedReduction(kernel, shape.parts), shape(shape) {
     for (int64_t axis : s.kept)
-      if (axis < s.vectorAxis)
+      if (llvm::is_contained(shape.phases, axis))
+        phaseSizes.push_back(s.space[axis]);
+      else if (axis < s.vectorAxis)
         outerSizes.push_back(s.space[axis]);
   }
   void run() { shape.serial ? runSerial() : runStages(); }
@@ -108,12 +147,13 @@ private:
   void runSerial();
   void runStages();
   /// The thread's columns: `vector` of the vector axis at the position `outer` of the other kept
-  /// axes.
-  void setColumns(Value outer, Value vector);
+  /// axes, in one of the phases.
+  void setColumns(Value outer, Value vector, int64_t phase = 0);
   /// The same from the block's number. Returns the number of the part.
   Value setTile(const Tile &tile, Value parts);
   void moveToRow(Value row) {
-    setSpaceIndex(e->delinearize(row, outerReducedSizes), e->keptIndex[outerSizes.size()]);
+    setSpaceIndex(e->delinearize(row, outerReducedSizes),
+                  e->keptIndex[outerSizes.size() + phaseSizes.size()]);
   }
   /// A thread's share of the partial results.
   Values combineParts(const Pass &pass, Value row, Value parts, const Tile &tile);
@@ -124,7 +164,7 @@ private:
   }
 
   const ColumnShape &shape;
-  SmallVector<DimAttr> outerSizes;
+  SmallVector<DimAttr> outerSizes, phaseSizes;
   /// Whether the thread has columns of its own; null: all do.
   Value active;
   llvm::DenseMap<std::pair<Type, size_t>, Value> arrays;
@@ -132,8 +172,16 @@ private:
 
 } // namespace
 
-void ColumnMap::setColumns(Value outer, Value vector) {
-  e->keptIndex = e->delinearize(outer, outerSizes);
+void ColumnMap::setColumns(Value outer, Value vector, int64_t phase) {
+  Index outerIndex = e->delinearize(outer, outerSizes);
+  Index phaseIndex = e->delinearize(e->constantIndex(phase), phaseSizes);
+  auto *nextOuter = outerIndex.begin(), *nextPhase = phaseIndex.begin();
+  e->keptIndex.clear();
+  for (int64_t axis : s.kept)
+    if (llvm::is_contained(shape.phases, axis))
+      e->keptIndex.push_back(*nextPhase++);
+    else if (axis < s.vectorAxis)
+      e->keptIndex.push_back(*nextOuter++);
   e->keptIndex.push_back(vectorAt(*e, vector, shape.lanes));
   e->keptIndex.resize(s.kept.size(), e->constant(0));
 }
@@ -155,20 +203,30 @@ void ColumnMap::runSerial() {
       rows = e->selectIndex(active, rows, e->constantIndex(0));
     e->setActive(active);
   }
-  setColumns(e->divIndex(number, vectors), e->remIndex(number, vectors));
+  Value outer = e->divIndex(number, vectors), vector = e->remIndex(number, vectors);
   // Not more at once than there are rows.
   unsigned unroll = kernel.plan.unroll;
   while (unroll > 1 && unroll > *shape.rows.getConstant())
     unroll /= 2;
-  for (auto [index, pass] : llvm::enumerate(s.passes)) {
-    e->pass = index;
-    setTotals(pass, sweep(pass, e->constantIndex(0), rows, 1, unroll,
-                          [&](Value row) { moveToRow(row); }));
+  // What phases read is read once, and all of it before the first store.
+  SmallVector<Totals> totals;
+  for (int64_t phase = 0; phase < shape.phaseCount; ++phase) {
+    setColumns(outer, vector, phase);
+    for (auto [index, pass] : llvm::enumerate(s.passes)) {
+      e->pass = index;
+      setTotals(pass, sweep(pass, e->constantIndex(0), rows, 1, unroll,
+                            [&](Value row) { moveToRow(row); }));
+    }
+    totals.push_back(takeTotals());
   }
   e->pass = s.passes.size();
   if (active)
     e->openIf(active);
-  storeKept();
+  for (int64_t phase = 0; phase < shape.phaseCount; ++phase) {
+    setColumns(outer, vector, phase);
+    putTotals(std::move(totals[phase]));
+    storeKept();
+  }
   if (active)
     e->closeIf();
   e->finish();

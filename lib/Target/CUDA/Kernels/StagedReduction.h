@@ -35,6 +35,10 @@ protected:
   Values combineAll(const Pass &pass, mlir::ValueRange a, mlir::ValueRange b);
   /// Takes the totals of a pass for what is evaluated from now on.
   void setTotals(const Pass &pass, mlir::ValueRange values);
+  /// The totals at hand, for another time: those of other columns may come in between.
+  using Totals = llvm::DenseMap<mlir::Value, mlir::Value>;
+  Totals takeTotals() { return std::exchange(current, Totals()); }
+  void putTotals(Totals totals) { current = std::move(totals); }
   /// Writes the totals that later passes read, and the kept results after the last reduction;
   /// for the threads that have them.
   void storeTotals(unsigned pass, mlir::ValueRange values);
@@ -59,7 +63,7 @@ private:
   mlir::Value lookUp(mlir::Value value, llvm::ArrayRef<train::ElementIndex> index);
 
   /// Totals that the thread has at hand.
-  llvm::DenseMap<mlir::Value, mlir::Value> current;
+  Totals current;
   llvm::DenseMap<mlir::Value, unsigned> reducedIn;
   /// Results of the space, by the pass that stores them.
   llvm::DenseMap<mlir::Value, std::pair<unsigned, unsigned>> storedIn;
