@@ -81,3 +81,30 @@ func.func @scatter_into(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32,
   }
   return
 }
+
+// -----
+
+// Parts of 1521 rows, as many as the GPU holds at once, would leave single rows behind rounds of 64: 1536 rows are whole rounds.
+func.func @whole_rounds(%x: tensor<802816x96xbf16>) {
+  // expected-remark @below {{kernel_0_column_pass0 work 523 grain 256}}
+  %0 = train.fusion(%x) : (tensor<802816x96xbf16>) -> tensor<96xf32> {
+  ^bb0(%p: tensor<802816x96xbf16>):
+    %a = train.cast %p : tensor<802816x96xbf16> -> tensor<802816x96xf32>
+    %1 = train.reduce sum %a axes = [0] : tensor<802816x96xf32> -> tensor<96xf32>
+    train.yield %1 : tensor<96xf32>
+  }
+  return
+}
+
+// -----
+
+// 528 rows in rounds of 64: 576 would be much longer, and the parts fewer.
+func.func @single_rows(%x: tensor<8448x4096xf32>) {
+  // expected-remark @below {{kernel_0_column_pass0 work 512 grain 256}}
+  %0 = train.fusion(%x) : (tensor<8448x4096xf32>) -> tensor<4096xf32> {
+  ^bb0(%p: tensor<8448x4096xf32>):
+    %1 = train.reduce sum %p axes = [0] : tensor<8448x4096xf32> -> tensor<4096xf32>
+    train.yield %1 : tensor<4096xf32>
+  }
+  return
+}

@@ -30,6 +30,8 @@ constexpr int64_t kPhases = 9, kPhaseThreads = kTileBlocks / 4 * kTileThreads;
 /// Rows of a part, at least, and how many times those of a tile: where there are few columns, the
 /// GPU is full only with short parts, each of which is a chain of loads.
 constexpr int64_t kPartRows = 16, kPartRounds = 2;
+/// One part in so many may be added to a part for whole rounds.
+constexpr int64_t kLongerPart = 16;
 /// Columns of a tile, in vectors: a warp reads 512 bytes of a row. Totals are made of little data
 /// in many blocks, most of whose threads have one part.
 constexpr int64_t kSweepColumns = 32, kTotalColumns = 2;
@@ -56,6 +58,7 @@ struct ColumnShape {
 
 private:
   void choosePhases(const Structure &s);
+  void roundParts(int64_t round);
   int64_t writtenOutCost(const Structure &s) const {
     return *rows.getConstant() * phaseCount * lanes * int64_t(std::max(1u, s.cost));
   }
@@ -91,6 +94,20 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   DimAttr most = floorDiv(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
   parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, kPartRounds * sweep.rows)), most));
   partRows = ceilDim(rows, parts);
+  roundParts(int64_t(sweep.rows) * chooseUnroll(fusion, s, lanes));
+}
+
+/// Parts of whole rounds of a tile where these are hardly longer: rows that are left over go one by
+/// one, each of them a wait for memory.
+void ColumnShape::roundParts(int64_t round) {
+  auto known = partRows.getConstant();
+  if (!known)
+    return;
+  const int64_t left = *known % round, more = round - left;
+  if (left <= sweep.rows || more > *known / kLongerPart)
+    return;
+  partRows = DimAttr::constant(rows.getContext(), *known + more);
+  parts = ceilDim(rows, partRows);
 }
 
 /// From the innermost axis on, as long as the code is not too long and the GPU full.
