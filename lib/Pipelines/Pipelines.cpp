@@ -27,6 +27,7 @@
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
@@ -263,6 +264,8 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   if (options.target.widensTypes)
     pm.addNestedPass<func::FuncOp>(createWidenTypesPass({options.lowProducts}));
   addScheduleCleanup(pm);
+  // Gradients are made, and equal ops are one.
+  pm.addNestedPass<func::FuncOp>(createRaiseExtremesPass());
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   // Products get what is added to them, before the rest becomes kernels.
   if (options.fuseEpilogues) {

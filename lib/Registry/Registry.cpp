@@ -37,6 +37,7 @@
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
@@ -128,6 +129,7 @@ static void registerOwnPasses() {
   registerPhasesPasses();
   registerPipelines();
   registerRaiseAttentionPasses();
+  registerRaiseExtremesPasses();
   registerRaiseIdiomsPasses();
   registerRecomputePasses();
 }
