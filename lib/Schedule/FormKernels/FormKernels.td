@@ -27,6 +27,11 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     - where they come later (by when kernels run, so a mask that the forward's kernel would make for the backward is
       late), if what has to be kept longer for it takes less memory than the value, or as much and it reads nothing else.
 
+    Once it is known what each kernel reads in any case, a value that is stored by then is looked at again: where its readers
+    would read nothing more, or, near, at most three quarters of the bytes that storing and reading it moves, it is computed
+    again after all. (Gradients of norms sum up the rows of a product that the kernel of the column sums computes as well:
+    both kernels read what it is made of.)
+
     A float that was widened is stored as it was before, and widened by every reader. A tensor's memory is kept as long as
     anything reads a view of it.
 

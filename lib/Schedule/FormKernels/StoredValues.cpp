@@ -79,6 +79,15 @@ static unsigned storedBits(Value value) {
   return std::max(8u, getElementType(value).getIntOrFloatBitWidth());
 }
 
+/// Whether the value is read for the last time soon after its kernel has run. A mask of the
+/// backward is made by the forward's kernel where it was joined to that: it is kept for all that
+/// lies in between, however near its readers stand.
+static bool isReadSoon(const KernelGroups &groups, const LastReaders &lastReaders, Operation *op) {
+  const unsigned position = groups.positionOf(op);
+  return position <= groups.runPositionOf(op) + kNear &&
+         lastReaders.of(op->getResult(0)) <= position + kNear;
+}
+
 /// Computing a value again that `readers` kernels need pays
 /// - soon after it was made, where that moves fewer bytes than storing and reading it (clearly
 ///   fewer, unless next to nothing is computed);
@@ -90,12 +99,8 @@ static bool pays(const KernelGroups &groups, const LastReaders &lastReaders, Ope
     return false;
   Value result = op->getResult(0);
   const unsigned last = lastReaders.of(result), stored = storedBits(result);
-  // A mask of the backward is made by the forward's kernel where it was joined to that: it is kept
-  // for all that lies in between, however near its readers stand.
-  const unsigned position = groups.positionOf(op);
-  const bool near = position <= groups.runPositionOf(op) + kNear && last <= position + kNear;
   // Both ways are compared by bytes moved, which is what kernels of this kind take.
-  if (near) {
+  if (isReadSoon(groups, lastReaders, op)) {
     unsigned read = 0;
     for (Value leaf : again.tensors)
       read += storedBits(leaf);
@@ -125,40 +130,148 @@ static Operation *narrowSource(const KernelGroups &groups, Operation *op) {
   Operation *source = widensFloat(op) ? op->getOperand(0).getDefiningOp() : nullptr;
   return source && groups.groupOf(source) == groups.groupOf(op) ? source : nullptr;
 }
-/// In program order, so that what a value is made of has been decided before it.
-StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
-                                  unsigned recomputeCost) {
-  StoredValues values;
-  LastReaders lastReaders(groups);
-  for (Operation &op : block.without_terminator()) {
-    const int own = groups.groupOf(&op);
-    if (own < 0 || groups[own].closed)
-      continue;
-    bool kernelsOnly = true;
-    llvm::SmallSetVector<int, 4> readers;
-    for (Value result : op.getResults())
-      groups.forEachOutsideReader(result, own, [&](int reader) {
-        readers.insert(reader);
-        kernelsOnly = kernelsOnly && reader >= 0;
+namespace {
+/// What kernels read from memory, as far as is decided which values are there.
+class KernelReads {
+public:
+  KernelReads(const KernelGroups &groups, const StoredValues &values)
+      : groups(groups), values(values) {}
+
+  bool contain(int g, Value value) { return of(g).contains(value); }
+  /// What is stored, or not, has changed for a value that the kernel makes or reads.
+  void forget(int g) { known.erase(g); }
+
+private:
+  /// From what the kernel stores: a member that only other kernels compute reads nothing in it.
+  const DenseSet<Value> &of(int g) {
+    auto [it, isNew] = known.try_emplace(g);
+    if (!isNew)
+      return it->second;
+    DenseSet<Value> visited;
+    SmallVector<Value> work;
+    for (Operation *op : groups[g].members)
+      if (groups[g].closed || values.stored.contains(op))
+        llvm::append_range(work, op->getOperands());
+    while (!work.empty())
+      groups.forEachLeaf(work.pop_back_val(), [&](Value leaf) {
+        Operation *def = leaf.getDefiningOp();
+        if (!visited.insert(leaf).second)
+          return;
+        if (def && (groups.groupOf(def) == g || values.recomputed.contains(def)))
+          llvm::append_range(work, def->getOperands());
+        else
+          it->second.insert(leaf);
       });
-    if (readers.empty())
-      continue;
-    Recomputation again(op.getResult(0));
-    if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
-        getRank(op.getResult(0)) > 0 &&
-        isRecomputable(groups, &op, recomputeCost, values.stored, again) &&
-        pays(groups, lastReaders, &op, again, readers.size())) {
-      lastReaders.extend(again, lastReaders.of(op.getResult(0)));
-      values.recomputed.insert(again.ops.begin(), again.ops.end());
-      values.stored.insert(again.statistics.begin(), again.statistics.end());
-      values.promoted.insert(again.statistics.begin(), again.statistics.end());
-    } else if (Operation *source = narrowSource(groups, &op); source && kernelsOnly) {
-      values.recomputed.insert(&op);
+    return it->second;
+  }
+
+  const KernelGroups &groups;
+  const StoredValues &values;
+  DenseMap<int, DenseSet<Value>> known;
+};
+
+class Decision {
+public:
+  Decision(Block &block, const KernelGroups &groups, unsigned recomputeCost)
+      : block(block), groups(groups), recomputeCost(recomputeCost), lastReaders(groups),
+        reads(groups, values) {}
+
+  /// In program order, so that what a value is made of has been decided before it. Then once more,
+  /// as it is known by then what the readers read in any case.
+  StoredValues run() {
+    for (Operation &op : block.without_terminator())
+      decide(&op);
+    for (Operation &op : block.without_terminator())
+      decideAgain(&op);
+    return std::move(values);
+  }
+
+private:
+  /// Who reads the op's results from elsewhere.
+  struct Readers {
+    llvm::SmallSetVector<int, 4> kernels;
+    bool kernelsOnly = true;
+  };
+  Readers readersOf(Operation *op) const {
+    Readers readers;
+    for (Value result : op->getResults())
+      groups.forEachOutsideReader(result, groups.groupOf(op), [&](int reader) {
+        readers.kernels.insert(reader);
+        readers.kernelsOnly = readers.kernelsOnly && reader >= 0;
+      });
+    return readers;
+  }
+
+  void decide(Operation *op) {
+    const int own = groups.groupOf(op);
+    if (own < 0 || groups[own].closed)
+      return;
+    const Readers readers = readersOf(op);
+    if (readers.kernels.empty())
+      return;
+    Recomputation again(op->getResult(0));
+    if (mayRecompute(op, readers, again) &&
+        pays(groups, lastReaders, op, again, readers.kernels.size())) {
+      recompute(op, again);
+    } else if (Operation *source = narrowSource(groups, op); source && readers.kernelsOnly) {
+      values.recomputed.insert(op);
       values.stored.insert(source);
       values.promoted.insert(source);
     } else
       // Statistics of others are stored as well, even where no other reader asks for them.
-      values.stored.insert(&op);
+      values.stored.insert(op);
   }
-  return values;
+
+  /// A stored value whose readers read most of what it is made of in any case is not stored. Not
+  /// where values that are computed again are made of it: they cost what they have been found to.
+  void decideAgain(Operation *op) {
+    if (!values.stored.contains(op) || values.promoted.contains(op) ||
+        llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return groups.isInline(user) || values.recomputed.contains(user);
+        }))
+      return;
+    const Readers readers = readersOf(op);
+    Recomputation again(op->getResult(0));
+    if (!mayRecompute(op, readers, again))
+      return;
+    unsigned more = 0;
+    for (int reader : readers.kernels)
+      for (Value leaf : again.tensors)
+        if (!reads.contain(reader, leaf))
+          more += storedBits(leaf);
+    // Bytes as `pays` compares them. What is read in any case is there in any case.
+    const unsigned moves = storedBits(op->getResult(0)) * (1 + readers.kernels.size());
+    if (more != 0 && (4 * more > 3 * moves || !isReadSoon(groups, lastReaders, op)))
+      return;
+    values.stored.erase(op);
+    recompute(op, again);
+    reads.forget(groups.groupOf(op));
+    for (int reader : readers.kernels)
+      reads.forget(reader);
+  }
+
+  bool mayRecompute(Operation *op, const Readers &readers, Recomputation &again) const {
+    return readers.kernelsOnly && getFusionRole(op) == FusionRole::Pointwise &&
+           getRank(op->getResult(0)) > 0 &&
+           isRecomputable(groups, op, recomputeCost, values.stored, again);
+  }
+  void recompute(Operation *op, const Recomputation &again) {
+    lastReaders.extend(again, lastReaders.of(op->getResult(0)));
+    values.recomputed.insert(again.ops.begin(), again.ops.end());
+    values.stored.insert(again.statistics.begin(), again.statistics.end());
+    values.promoted.insert(again.statistics.begin(), again.statistics.end());
+  }
+
+  Block &block;
+  const KernelGroups &groups;
+  const unsigned recomputeCost;
+  StoredValues values;
+  LastReaders lastReaders;
+  KernelReads reads;
+};
+} // namespace
+
+StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
+                                  unsigned recomputeCost) {
+  return Decision(block, groups, recomputeCost).run();
 }

@@ -435,3 +435,33 @@ func.func @widened(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<4x8xf32>
   %5 = train.reduce sum %3 axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
   return %4, %5 : tensor<4xf32>, tensor<8xf32>
 }
+
+// -----
+
+// The gradient of a norm without a mean: the product that the rows are summed up of is one that the kernel of the column sums
+// computes. Three tensors are read for it, which the kernel of the rows reads in any case: it is not stored.
+// CHECK-LABEL: func.func @read_in_any_case
+// CHECK: train.fusion({{.*}} -> tensor<8xf32> {
+// CHECK: train.fusion({{.*}} -> tensor<4x8xbf16> {
+// CHECK: train.reduce sum {{.*}} axes = [1]
+// CHECK: return
+func.func @read_in_any_case(%dy: tensor<4x8xbf16>, %x: tensor<4x8xbf16>, %y: tensor<4x8xbf16>, %r: tensor<4xf32>, %w: tensor<8xf32>) -> (tensor<8xf32>, tensor<4x8xbf16>) {
+  %0 = train.cast %dy : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %1 = train.cast %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %2 = train.cast %y : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %3 = train.add %1, %2 : tensor<4x8xf32>
+  %4 = train.broadcast %r axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+  %5 = train.mul %3, %4 : tensor<4x8xf32>
+  %6 = train.mul %0, %5 : tensor<4x8xf32>
+  %7 = train.reduce sum %6 axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
+  %8 = train.broadcast %w axes = [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %9 = train.mul %0, %8 : tensor<4x8xf32>
+  %10 = train.mul %9, %3 : tensor<4x8xf32>
+  %11 = train.reduce sum %10 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %12 = train.broadcast %11 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+  %13 = train.mul %12, %3 : tensor<4x8xf32>
+  %14 = train.mul %9, %4 : tensor<4x8xf32>
+  %15 = train.add %14, %13 : tensor<4x8xf32>
+  %16 = train.cast %15 : tensor<4x8xf32> -> tensor<4x8xbf16>
+  return %7, %16 : tensor<8xf32>, tensor<4x8xbf16>
+}
