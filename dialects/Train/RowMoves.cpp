@@ -89,3 +89,34 @@ bool trainc::train::keepsColumns(Operation *op) {
   SmallVector<DimAttr> from = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
   return !from.empty() && !to.empty() && from.back() == to.back();
 }
+
+bool trainc::train::isJoin(Operation *op) {
+  auto ranges = dyn_cast_or_null<SubrangeOpInterface>(op);
+  return ranges && !ranges.getFill() && op->getNumResults() == 1 && op->getNumOperands() >= 2;
+}
+
+/// Ranges tell where the result begins in the operand.
+SmallVector<DimAttr> trainc::train::getJoinStarts(Operation *join, unsigned number) {
+  const DimAttr zero = DimAttr::constant(join->getContext(), 0);
+  SmallVector<DimAttr> starts;
+  for (DimAttr start : cast<SubrangeOpInterface>(join).getSubrange(number, 0).starts)
+    starts.push_back(zero - start);
+  return starts;
+}
+
+bool trainc::train::isJoinOfComputedParts(Operation *op) {
+  if (!isJoin(op))
+    return false;
+  const SmallVector<DimAttr> dims = getDims(op->getOperand(0)), whole = getDims(op->getResult(0));
+  // Along the last axis that is longer than 1.
+  size_t behind = dims.size();
+  while (behind > 0 && dims[behind - 1].isConstant(1))
+    --behind;
+  if (!llvm::all_of(llvm::drop_begin(whole, behind), [](DimAttr dim) { return dim.isConstant(1); }))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value part) {
+    Operation *def = part.getDefiningOp();
+    return isa_and_nonnull<PointwiseOpInterface>(def) && def->getNumOperands() != 0 &&
+           getDims(part) == dims;
+  });
+}

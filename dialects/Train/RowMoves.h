@@ -17,6 +17,15 @@ bool keepsColumns(mlir::Operation *op);
 /// shape `from`; nullopt where no strides read them so.
 std::optional<StridedLayout> reshapeLayout(llvm::ArrayRef<DimAttr> from, llvm::ArrayRef<DimAttr> to,
                                            const StridedLayout &operand);
+/// Whether the op's result is made of two or more operands, one beside the other, and of nothing
+/// else; false for null.
+bool isJoin(mlir::Operation *op);
+/// Where operand `number` of a join begins in its result, for each axis.
+llvm::SmallVector<DimAttr> getJoinStarts(mlir::Operation *join, unsigned number);
+/// Whether a join's operands have one shape and are all made by pointwise ops, and neighbours in
+/// rows of them are neighbours in the result: a kernel that computes them at one position can store
+/// each in its place. False for null.
+bool isJoinOfComputedParts(mlir::Operation *op);
 
 } // namespace trainc::train
 

@@ -159,10 +159,8 @@ bool trainc::isAbsorbedByProducer(Operation *view) {
 /// Where operand number `operand` of a join lies in the row-major result.
 static StridedLayout layoutInJoin(Operation *join, unsigned operand) {
   StridedLayout layout = contiguousLayout(join->getResult(0).getType());
-  const Subrange range = cast<SubrangeOpInterface>(join).getSubrange(operand, 0);
-  // Starts are where the result begins in the operand.
-  for (auto [start, stride] : llvm::zip_equal(range.starts, layout.strides))
-    layout.offset = layout.offset - start * stride;
+  for (auto [start, stride] : llvm::zip_equal(getJoinStarts(join, operand), layout.strides))
+    layout.offset = layout.offset + start * stride;
   return layout;
 }
 
@@ -209,8 +207,7 @@ static bool writesAt(const Made &made) {
 }
 
 bool trainc::isJoinedInPlace(Operation *op) {
-  auto ranges = dyn_cast<SubrangeOpInterface>(op);
-  if (!ranges || ranges.getFill() || op->getNumResults() != 1 || op->getNumOperands() < 2)
+  if (!isJoin(op))
     return false;
   for (unsigned number = 0; number < op->getNumOperands(); ++number) {
     std::optional<Made> made = findMade(op, number);

@@ -204,10 +204,10 @@ Value KernelEmitter::evaluateLanes(Value value, ArrayRef<ElementIndex> index) {
 void KernelEmitter::storeResults() {
   // All are read before one is written: a result may be an input's buffer.
   Values values;
-  for (Value value : fusion.getBody().front().getTerminator()->getOperands())
-    values.push_back(evaluateLanes(value, spaceIndex));
-  for (auto [number, value] : llvm::enumerate(values))
-    store(number, spaceIndex, value);
+  for (const Store &place : structure.stores)
+    values.push_back(evaluateLanes(place.value, spaceIndex));
+  for (auto [place, value] : llvm::zip_equal(structure.stores, values))
+    store(place, spaceIndex, value);
 }
 
 /// From a register or stash where the template keeps it, from memory, or by its op.

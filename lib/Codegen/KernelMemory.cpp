@@ -126,6 +126,14 @@ void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value v
   storeTo(buffer(number), getElementTypeOrSelf(tensor), linearize(index, getDims(tensor)), value);
 }
 
+void KernelEmitter::store(const Store &place, ArrayRef<ElementIndex> index, Value value) {
+  Index shifted(index);
+  for (auto [coordinate, start] : llvm::zip(shifted, place.starts))
+    if (!start.isConstant(0))
+      coordinate = add(coordinate, dimIndex(start));
+  store(place.result, shifted, value);
+}
+
 //===----------------------------------------------------------------------===//
 // What the runtime is told of
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 
 #include "trainc/Codegen/Structure.h"
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/RowMoves.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -35,6 +36,9 @@ private:
   LogicalResult chooseStandalone();
   LogicalResult chooseSpace();
   LogicalResult formPasses();
+  SmallVector<DimAttr> getPointwiseSpace();
+  void formStores();
+  bool isStoredByPart(Value value);
   bool isFlat();
   void chooseStashes();
   void chooseKeptStashes();
@@ -167,6 +171,21 @@ LogicalResult Analysis::chooseStandalone() {
   return success();
 }
 
+/// The shape of the parts where all results are of it or join values of it: what parts share is
+/// computed once for all of them. Else that of the results.
+SmallVector<DimAttr> Analysis::getPointwiseSpace() {
+  Operation *yield = body.getTerminator();
+  auto partDims = [](Value value) {
+    Operation *join = value.getDefiningOp();
+    return getDims(isJoinOfComputedParts(join) ? join->getOperand(0) : value);
+  };
+  SmallVector<DimAttr> space = partDims(yield->getOperand(0));
+  bool fits = llvm::all_of(yield->getOperands(), [&](Value value) {
+    return getDims(value) == space || partDims(value) == space;
+  });
+  return fits ? space : getDims(yield->getOperand(0));
+}
+
 /// All reductions of a kernel have one operand shape and the same axes. The vector axis is the last
 /// one that is longer than 1.
 LogicalResult Analysis::chooseSpace() {
@@ -187,7 +206,7 @@ LogicalResult Analysis::chooseSpace() {
         return error;
       }
   } else if (yield->getNumOperands() != 0) {
-    result.space = getDims(yield->getOperand(0));
+    result.space = getPointwiseSpace();
   }
   for (auto [axis, dim] : llvm::enumerate(result.space)) {
     if (!result.isReduced(axis)) {
@@ -204,6 +223,26 @@ LogicalResult Analysis::chooseSpace() {
     result.kind = result.isReduced(result.vectorAxis) ? Template::Row : Template::Column;
   }
   return success();
+}
+
+/// A join of values of the space, which has another shape itself.
+bool Analysis::isStoredByPart(Value value) {
+  Operation *join = value.getDefiningOp();
+  return reductions.empty() && !isFull(value) && isJoinOfComputedParts(join) &&
+         isFull(join->getOperand(0));
+}
+
+/// In the order of the results, parts of one in theirs.
+void Analysis::formStores() {
+  for (auto [number, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    if (!isStoredByPart(value)) {
+      result.stores.push_back({unsigned(number), value, {}});
+      continue;
+    }
+    Operation *join = value.getDefiningOp();
+    for (auto [part, operand] : llvm::enumerate(join->getOperands()))
+      result.stores.push_back({unsigned(number), operand, getJoinStarts(join, part)});
+  }
 }
 
 /// Reductions of level n are in pass n; results in the pass in which they are known.
@@ -223,7 +262,7 @@ LogicalResult Analysis::formPasses() {
     // Results of the space are stored in a pass, those of the kept axes once for each work item.
     if (ofColumns.contains(value) && getDims(value) == columns)
       result.columnResults.push_back(number);
-    else if (isFull(value) && !ofColumns.contains(value))
+    else if ((isFull(value) && !ofColumns.contains(value)) || isStoredByPart(value))
       passAt(level[value]).results.push_back(number);
     else if (!reductions.empty() && isKept(value) && !ofColumns.contains(value))
       result.keptResults.push_back(number);
@@ -376,12 +415,14 @@ FailureOr<Structure> Analysis::run() {
   if (result.standalone) {
     if (failed(chooseStandalone()))
       return failure();
+    formStores();
     return std::move(result);
   }
   if (failed(chooseSpace()) || failed(formPasses()))
     return failure();
   if (result.kind == Template::Pointwise) {
     result.flat = isFlat();
+    formStores();
     if (result.passes.empty())
       result.passes.resize(1);
     return std::move(result);

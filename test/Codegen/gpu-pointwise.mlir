@@ -102,3 +102,26 @@ func.func @flat(%x: tensor<30x10xf32>, %y: tensor<7xf32>, %s: tensor<f32>) {
   }
   return
 }
+
+// -----
+
+// Both halves of a joined result by one kernel: two vectors a thread, of each of which every input is read once and both
+// halves are stored.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-NOT: bra
+// CHECK-COUNT-6: ld.global.nc.v4.b32
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK-NOT: .global
+// CHECK: ret;
+func.func @halves(%dy: tensor<1024x1152xbf16>, %both: tensor<1024x2304xbf16>) {
+  %0 = train.fusion(%dy, %both) : (tensor<1024x1152xbf16>, tensor<1024x2304xbf16>) -> tensor<1024x2304xbf16> {
+  ^bb0(%a: tensor<1024x1152xbf16>, %b: tensor<1024x2304xbf16>):
+    %gate = train.slice %b starts = <0, 0> steps = [1, 1] : tensor<1024x2304xbf16> -> tensor<1024x1152xbf16>
+    %up = train.slice %b starts = <0, 1152> steps = [1, 1] : tensor<1024x2304xbf16> -> tensor<1024x1152xbf16>
+    %1 = train.mul %a, %up : tensor<1024x1152xbf16>
+    %2 = train.mul %a, %gate : tensor<1024x1152xbf16>
+    %3 = train.concat %1, %2 axis = 1 : (tensor<1024x1152xbf16>, tensor<1024x1152xbf16>) -> tensor<1024x2304xbf16>
+    train.yield %3 : tensor<1024x2304xbf16>
+  }
+  return
+}

@@ -49,8 +49,10 @@ public:
   /// As evaluate, always lanes.
   mlir::Value evaluateLanes(mlir::Value value, llvm::ArrayRef<train::ElementIndex> index);
   void store(unsigned result, llvm::ArrayRef<train::ElementIndex> index, mlir::Value value);
-  /// Lanes of every result at `spaceIndex`. Stores follow all loads: a result may take the place of
-  /// an input.
+  /// `index`: a position of the space.
+  void store(const Store &place, llvm::ArrayRef<train::ElementIndex> index, mlir::Value value);
+  /// Lanes of all that the structure stores at `spaceIndex`. Stores follow all loads: a result may
+  /// take the place of an input.
   void storeResults();
   mlir::Value load(unsigned buffer, mlir::Type tensor, llvm::ArrayRef<train::ElementIndex> index);
   /// Splits a position in row-major order of `dims` into coordinates.

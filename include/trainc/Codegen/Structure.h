@@ -9,7 +9,8 @@
 namespace trainc::codegen {
 
 enum class Template {
-  /// Every result has the shape of the space; one pass, no reduction.
+  /// Every result has the shape of the space, or joins values of that shape; one pass, no
+  /// reduction.
   Pointwise,
   /// The vector axis is reduced: a work item is one kept position.
   Row,
@@ -33,6 +34,15 @@ struct Pass {
   llvm::SmallVector<mlir::Value> keptStashes;
 };
 
+/// A value that is stored at each position of the space: as the element of a result at the same
+/// place, or so far behind it where the result joins several values.
+struct Store {
+  unsigned result;
+  mlir::Value value;
+  /// For each axis; empty: none.
+  llvm::SmallVector<train::DimAttr> starts;
+};
+
 struct Structure {
   Template kind = Template::Pointwise;
   /// Sizes of the space; reduced and kept axes in ascending order. Without reductions all are kept.
@@ -44,6 +54,9 @@ struct Structure {
   /// All values have the space's shape or rank 0 and no op looks at coordinates: one axis will do.
   bool flat = false;
   llvm::SmallVector<Pass> passes;
+  /// What is stored where there is one pass and no reduction (Pointwise, and Scatter behind its
+  /// sums).
+  llvm::SmallVector<Store> stores;
   /// Results of the kept shape, stored after the last pass.
   llvm::SmallVector<unsigned> keptResults;
   /// Row only: reductions over all kept axes of what a pass over a row has at hand, and the results

@@ -116,7 +116,8 @@ private:
       return;
     const Group &group = groups[g], &reader = groups[other];
     if (reader.closed || !reader.reduced.empty() || reader.space != getDims(sums) ||
-        reader.earliest > group.minPosition || !groups.hasRoom(g, reader.members.size()))
+        reader.joinsParts || reader.earliest > group.minPosition ||
+        !groups.hasRoom(g, reader.members.size()))
       return;
     groups.merge(g, other);
   }
@@ -255,7 +256,7 @@ private:
   }
 
   /// One of three: written in place by what makes its operands, read in place through strides, or
-  /// computed (inside its readers, or with a buffer of its own).
+  /// computed (inside its readers, by the kernel that makes its operands, or by one of its own).
   void assignAccess(Operation *op) {
     auto view = dyn_cast<StridedViewOpInterface>(op);
     if (isAbsorbedByProducer(op) || isJoinedInPlace(op)) {
@@ -285,8 +286,26 @@ private:
       if (getFusionRole(user) == FusionRole::Access && isa<StridedViewOpInterface>(user))
         return;
     }
+    if (joinParts(op))
+      return;
     groups.materialize(op);
     groups.add(op, /*closed=*/false);
+  }
+
+  /// What joins values that one pointwise kernel makes is part of that: they would else be stored
+  /// only to be copied, or made again with all that they are made of.
+  bool joinParts(Operation *op) {
+    if (!isJoinOfComputedParts(op))
+      return false;
+    const int g = groups.groupOf(op->getOperand(0));
+    if (g < 0 || groups[g].closed || !groups[g].reduced.empty() ||
+        groups[g].space != getDims(op->getOperand(0)) || !groups.hasRoom(g) ||
+        groups[g].minPosition < groups.earliestOf(op) ||
+        groups.positionOf(op) > groups[g].maxPosition + kNear ||
+        llvm::any_of(op->getOperands(), [&](Value part) { return groups.groupOf(part) != g; }))
+      return false;
+    groups.joinParts(op, g);
+    return true;
   }
 
   Block &block;

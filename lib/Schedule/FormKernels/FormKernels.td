@@ -18,7 +18,8 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     its part. So do views, but for those of a value that can be computed again: they are index arithmetic in its readers, where
     their elements can be had one by one. Of standalone ops a scatter of rows goes on: what alone reads its sums, element by
     element, is in its kernel, which stores every element once and so may write over what it adds the sums to (the gradient
-    that a tied embedding has from the head).
+    that a tied embedding has from the head). What joins values of one shape that one pointwise kernel makes is part of that
+    kernel, which stores each in its place (the gradient of a gate and of what it is for, where one product has made both).
 
     A value that other kernels need is computed again in them instead of being stored, if that costs at most
     `recompute-cost` an element and reads at most two tensors as large as the value:

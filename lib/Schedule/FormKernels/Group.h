@@ -3,7 +3,7 @@
 #ifndef TRAINC_SCHEDULE_FORMKERNELS_GROUP_H
 #define TRAINC_SCHEDULE_FORMKERNELS_GROUP_H
 
-#include "dialects/Train/TrainDialect.h"
+#include "dialects/Train/RowMoves.h"
 #include "trainc/Analysis/StridedViews.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -49,6 +49,9 @@ struct Group {
   llvm::SmallVector<int64_t> reduced;
   bool closed = false;
   unsigned minPosition = 0, maxPosition = 0;
+  /// Whether a member joins others, which are of the space, to a result that is not. Such a kernel
+  /// has no reductions.
+  bool joinsParts = false;
   /// Nothing that stands before this position may become part of the kernel.
   unsigned earliest = 0;
 
@@ -130,7 +133,8 @@ struct Space {
     if (group.closed)
       return false;
     if (!reduced.empty())
-      return full == group.space && (group.reduced.empty() || group.reduced == reduced);
+      return !group.joinsParts && full == group.space &&
+             (group.reduced.empty() || group.reduced == reduced);
     if (full == group.space)
       return true;
     return !group.reduced.empty() && full == group.keptSpace();

@@ -150,7 +150,8 @@ bool KernelGroups::mayMerge(int g, int other) {
   const Group &a = groups[g], &b = groups[other];
   if (a.closed || b.closed || !hasRoom(g, b.members.size()) || a.minPosition < b.earliest ||
       b.minPosition < a.earliest || a.space != b.space ||
-      (!a.reduced.empty() && !b.reduced.empty() && a.reduced != b.reduced))
+      (!a.reduced.empty() && !b.reduced.empty() && a.reduced != b.reduced) ||
+      ((a.joinsParts || b.joinsParts) && !(a.reduced.empty() && b.reduced.empty())))
     return false;
   // As the two would be together, to ask what its threads keep.
   Group merged;
@@ -217,6 +218,12 @@ void KernelGroups::join(Operation *op, int g) {
   addSources(op);
 }
 
+void KernelGroups::joinParts(Operation *op, int g) {
+  materialize(op);
+  join(op, g);
+  groups[g].joinsParts = true;
+}
+
 /// Group `other` stays behind, empty: numbers are never reused.
 void KernelGroups::merge(int g, int other) {
   Group &a = groups[g], &b = groups[other];
@@ -225,6 +232,7 @@ void KernelGroups::merge(int g, int other) {
     numbers[op] = g;
   graph.merge(g, other);
   a.members.append(std::exchange(b.members, {}));
+  a.joinsParts |= b.joinsParts;
   a.minPosition = std::min(a.minPosition, b.minPosition);
   a.earliest = std::max(a.earliest, b.earliest);
   a.maxPosition = std::max(a.maxPosition, b.maxPosition);

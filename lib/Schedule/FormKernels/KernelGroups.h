@@ -64,6 +64,8 @@ public:
   /// A new group of `op`; a closed one takes no others.
   int add(mlir::Operation *op, bool closed);
   void join(mlir::Operation *op, int g);
+  /// `op` joins members of the group: the kernel stores each in its place.
+  void joinParts(mlir::Operation *op, int g);
   /// Lets the new group `g` be behind `before`, as if it read that.
   void orderBehind(int g, int before) { graph.addSource(g, before); }
   /// Puts the ops of group `other` behind those of `g`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What joins results of library calls needs no kernel: each call writes its part of one buffer.
+// What joins results of library calls needs no kernel: each call writes its part of one buffer. What joins results of one
+// kernel is part of that.
 // RUN: trainc-opt %s --split-input-file --form-kernels | FileCheck %s
 
 // Through views: the heads of each part are transposed, and lie side by side in rows of the whole.
@@ -95,4 +96,65 @@ func.func @transposed(
   %6 = train.reshape %4 : tensor<2x7x24xf32> -> tensor<14x24xf32>
   %7 = train.matmul %6, %w : tensor<14x24xf32>, tensor<24x5xf32> -> tensor<14x5xf32>
   return %5, %7 : tensor<24xf32>, tensor<14x5xf32>
+}
+
+// -----
+
+// The gradients of both halves of what one product has made: one kernel reads each half once and stores both in their places.
+// CHECK-LABEL: func.func @gate
+// CHECK: train.fusion(%arg1, %arg0) : (tensor<4x16xbf16>, tensor<4x8xbf16>) -> tensor<4x16xbf16> {
+// CHECK-COUNT-1: train.gelu_grad
+// CHECK: %[[WHOLE:.*]] = train.concat
+// CHECK-NEXT: train.yield %[[WHOLE]]
+// CHECK-NOT: train.fusion
+// CHECK: return
+func.func @gate(%dy: tensor<4x8xbf16>, %both: tensor<4x16xbf16>, %w: tensor<16x8xbf16>) -> tensor<4x8xbf16> {
+  %gate = train.slice %both starts = <0, 0> steps = [1, 1] : tensor<4x16xbf16> -> tensor<4x8xbf16>
+  %up = train.slice %both starts = <0, 8> steps = [1, 1] : tensor<4x16xbf16> -> tensor<4x8xbf16>
+  %0 = train.gelu %gate : tensor<4x8xbf16>
+  %dup = train.mul %dy, %0 : tensor<4x8xbf16>
+  %1 = train.mul %dy, %up : tensor<4x8xbf16>
+  %2 = train.gelu_grad %gate : tensor<4x8xbf16>
+  %dgate = train.mul %1, %2 : tensor<4x8xbf16>
+  %3 = train.concat %dgate, %dup axis = 1 : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<4x16xbf16>
+  %4 = train.matmul %3, %w : tensor<4x16xbf16>, tensor<16x8xbf16> -> tensor<4x8xbf16>
+  return %4 : tensor<4x8xbf16>
+}
+
+// -----
+
+// A part that others need is a result of its own beside the whole.
+// CHECK-LABEL: func.func @part_read
+// CHECK: %[[K:.*]]:2 = train.fusion(%arg0) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>)
+// CHECK-NOT: train.fusion
+// CHECK: return %[[K]]#1, %[[K]]#0
+func.func @part_read(%x: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+  %0 = train.exp %x : tensor<4x8xf32>
+  %1 = train.tanh %x : tensor<4x8xf32>
+  %2 = train.concat %0, %1 axis = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  return %2, %0 : tensor<8x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Parts of two kernels, of two shapes, of a kernel that sums up as well, and columns that lie between each other in the
+// whole: a kernel of its own joins them.
+// CHECK-LABEL: func.func @apart
+// CHECK-COUNT-4: train.concat %arg
+// CHECK-NOT: train.concat
+// CHECK: return
+func.func @apart(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<2x8xf32>, %c: tensor<4x1xf32>)
+    -> (tensor<8x8xf32>, tensor<6x8xf32>, tensor<8x8xf32>, tensor<4xf32>, tensor<4x2xf32>) {
+  %0 = train.gelu %x : tensor<4x8xf32>
+  %1 = train.gelu %y : tensor<4x8xf32>
+  %2 = train.gelu %z : tensor<2x8xf32>
+  %3 = train.concat %0, %1 axis = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %4 = train.concat %0, %2 axis = 0 : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<6x8xf32>
+  %5 = train.reduce sum %1 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %6 = train.gelu_grad %y : tensor<4x8xf32>
+  %7 = train.concat %1, %6 axis = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %8 = train.gelu %c : tensor<4x1xf32>
+  %9 = train.gelu_grad %c : tensor<4x1xf32>
+  %10 = train.concat %8, %9 axis = 1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
+  return %3, %4, %7, %5, %10 : tensor<8x8xf32>, tensor<6x8xf32>, tensor<8x8xf32>, tensor<4xf32>, tensor<4x2xf32>
 }

@@ -22,6 +22,75 @@ TEST(AccessKernel, Transpose) {
         kSizes);
 }
 
+/// What is joined of values that the kernel computes is stored part by part, from one evaluation of
+/// what they share: the whole before a part, a part of its own, and one that is there twice.
+TEST(AccessKernel, JoinOfComputedParts) {
+  for (auto [type, shape] :
+       {std::pair("f32", "b, 3, n"), std::pair("bf16", "4, 2, 40"), std::pair("bf16", "1, 1, 33")})
+    for (int64_t axis = 0; axis < 3; ++axis) {
+      SCOPED_TRACE(std::string(type) + " of " + shape + " along " + std::to_string(axis));
+      checkFusion(
+          {{shape, type}, {shape, "f32"}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) {
+            Value wide = tb.cast(x[0], tb.b().getF32Type());
+            Value shared = tb.exp(tb.mul(wide, x[1]));
+            Value first = tb.cast(tb.add(shared, x[1]), x[0].getType());
+            Value second = tb.cast(tb.mul(shared, wide), x[0].getType());
+            return Values{tb.concat({first, second}, axis), second,
+                          tb.concat({second, first, second}, axis)};
+          },
+          shape[0] == 'b' ? kSizes : std::vector<Symbols>{{}},
+          llvm::StringRef(type) == "bf16" ? 4.1e-3 : 2e-6);
+    }
+}
+
+/// Columns of one element lie between each other in the whole, which is computed element by
+/// element.
+TEST(AccessKernel, JoinOfColumns) {
+  checkFusion(
+      {{"b, n, 1"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.concat({tb.exp(x[0]), tb.mul(x[0], x[0])}, 2)};
+      },
+      kSizes);
+}
+
+/// The gradient of both halves of one product's result, as of an MLP with a gate.
+TEST(AccessKernel, JoinedGradientOfHalves) {
+  for (int64_t columns : {20, 48}) {
+    const std::string one = "b, " + std::to_string(columns),
+                      both = "b, " + std::to_string(2 * columns);
+    checkFusion(
+        {{one, "bf16"}, {both, "bf16"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          const DimAttr size = tb.dimAttr(columns);
+          Value gate = tb.sliceAxis(x[1], 1, tb.dimAttr(0), size);
+          Value up = tb.sliceAxis(x[1], 1, size, size);
+          mlir::Type f32 = tb.b().getF32Type();
+          Value dy = tb.cast(x[0], f32), wide = tb.cast(gate, f32);
+          Value dGate = tb.mul(tb.mul(dy, tb.cast(up, f32)), tb.exp(wide));
+          return Values{tb.concat(
+              {tb.cast(dGate, x[0].getType()), tb.cast(tb.mul(dy, tb.tanh(wide)), x[0].getType())},
+              1)};
+        },
+        kSizes, 4.1e-3);
+  }
+}
+
+/// Parts that lie across what is read.
+TEST(AccessKernel, JoinOfPartsAcross) {
+  for (const char *type : {"f32", "bf16"})
+    for (int64_t axis : {0, 1})
+      checkFusion(
+          {{"m, n", type}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) {
+            Value turned = tb.transpose(x[0], {1, 0});
+            return Values{tb.concat({tb.mul(turned, turned), tb.neg(turned)}, axis)};
+          },
+          {{{"m", 128}, {"n", 136}}, {{"m", 131}, {"n", 70}}},
+          llvm::StringRef(type) == "bf16" ? 4.1e-3 : 2e-6);
+}
+
 TEST(AccessKernel, SoftmaxOfTranspose) {
   checkFusion(
       {{"n, b"}},

@@ -29,6 +29,9 @@ public:
     for (Value value : fusion.getBody().front().getTerminator()->getOperands())
       if (getDims(value) == s.space)
         visit(value, all);
+    for (const Store &part : s.stores)
+      if (!part.starts.empty())
+        visit(part.value, all);
     return std::move(found);
   }
 

@@ -77,7 +77,12 @@ void planPointwise(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   DimAttr elements = product(context, s.space);
   // A flat kernel leaves what is behind the last whole vector to scalar code.
   DimAttr axis = s.flat ? DimAttr::constant(context, 16) : s.space[s.vectorAxis];
-  plan.lanes = chooseLanes(fusion, s, axis);
+  // Parts of a join are not of its shape.
+  SmallVector<Type> parts;
+  for (const Store &place : s.stores)
+    if (!place.starts.empty())
+      parts.push_back(place.value.getType());
+  plan.lanes = chooseLanes(fusion, s, axis, parts);
   int64_t inputs = std::max(1u, countSpaceInputs(fusion, s)), cost = std::max(1u, s.cost);
   // Registers, loads in flight and code are bounded; so is work that would leave processors idle.
   auto isTooMuch = [&](int64_t unroll) {
@@ -102,22 +107,21 @@ namespace {
 class PointwiseMap {
 public:
   explicit PointwiseMap(GpuKernel &kernel)
-      : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
-        yield(kernel.fusion.getBody().front().getTerminator()) {}
+      : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan) {}
 
   void run();
 
 private:
-  /// In the order of the results; nothing is stored while any is computed.
+  /// In the order of the stores; nothing is stored while any is computed.
   Values results() {
     Values values;
-    for (Value value : yield->getOperands())
-      values.push_back(e.evaluateLanes(value, e.spaceIndex));
+    for (const Store &place : s.stores)
+      values.push_back(e.evaluateLanes(place.value, e.spaceIndex));
     return values;
   }
   void store(ArrayRef<Value> values) {
-    for (auto [number, value] : llvm::enumerate(values))
-      e.store(number, e.spaceIndex, value);
+    for (auto [place, value] : llvm::zip_equal(s.stores, values))
+      e.store(place, e.spaceIndex, value);
   }
   void setPosition(Value vector, unsigned lanes, Value axisVectors);
   void vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
@@ -126,7 +130,6 @@ private:
   GpuEmitter &e;
   const Structure &s;
   const GpuPlan &plan;
-  Operation *yield;
 };
 
 } // namespace

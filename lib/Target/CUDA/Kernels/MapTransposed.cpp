@@ -131,8 +131,7 @@ namespace {
 class TransposedMap {
 public:
   TransposedMap(GpuKernel &kernel, const TransposedShape &shape)
-      : e(kernel.nextStage()), s(kernel.structure), shape(shape),
-        yield(kernel.fusion.getBody().front().getTerminator()) {}
+      : e(kernel.nextStage()), s(kernel.structure), shape(shape) {}
 
   void run();
 
@@ -164,7 +163,6 @@ private:
   GpuEmitter &e;
   const Structure &s;
   const TransposedShape &shape;
-  Operation *yield;
   /// Coordinates of the tile on the other axes, and where it begins on its own.
   Index outer;
   Value firstAcross, firstAlong;
@@ -183,7 +181,7 @@ void TransposedMap::placeTile() {
   Value rest = e.divIndex(e.block(), alongTiles);
   firstAlong = e.mulIndex(e.remIndex(e.block(), alongTiles), e.constantIndex(shape.tileAlong()));
   SmallVector<DimAttr> outerSizes(s.space);
-  outerSizes[shape.across] = outerSizes[shape.along] = DimAttr::constant(yield->getContext(), 1);
+  outerSizes[shape.across] = outerSizes[shape.along] = DimAttr::constant(e.fusion.getContext(), 1);
   Value acrossTile = rest;
   outer.assign(s.space.size(), e.constant(0));
   if (!llvm::all_of(outerSizes, [](DimAttr size) { return size.isConstant(1); })) {
@@ -193,7 +191,7 @@ void TransposedMap::placeTile() {
   firstAcross = e.mulIndex(acrossTile, e.constantIndex(shape.tileAcross()));
 }
 
-/// The results at `index`, where the staged inputs have these values.
+/// What is stored at `index`, where the staged inputs have these values.
 Values TransposedMap::results(const Index &index, const Values &staged) {
   e.spaceIndex = index;
   e.resident = [&](Value value, ArrayRef<ElementIndex> at) -> Value {
@@ -203,16 +201,16 @@ Values TransposedMap::results(const Index &index, const Values &staged) {
     return {};
   };
   Values values;
-  for (Value value : yield->getOperands())
-    values.push_back(e.evaluateLanes(value, index));
+  for (const Store &place : s.stores)
+    values.push_back(e.evaluateLanes(place.value, index));
   e.resident = nullptr;
   e.spaceIndex.clear();
   return values;
 }
 
 void TransposedMap::store(const Index &index, const Values &values) {
-  for (auto [number, value] : llvm::enumerate(values))
-    e.store(number, index, value);
+  for (auto [place, value] : llvm::zip_equal(s.stores, values))
+    e.store(place, index, value);
 }
 
 /// Each thread's patch, in registers.
