@@ -4,6 +4,8 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
+#include "lib/Schedule/Recompute/KeptLives.h"
+
 #include "trainc/Analysis/GuessedBytes.h"
 #include "trainc/Analysis/StridedViews.h"
 #include "trainc/Import/LayerHints.h"
@@ -44,7 +46,8 @@ struct Word {
 class LayerFinder {
   /// Three ways, the next where the one before finds none: repeating words of ops; names that the
   /// exporter gave; large segments. Independent of what the model is called. Of several cuts, into
-  /// stages or blocks, the one with which the least is kept.
+  /// stages or blocks, the one with which the least is kept. In place of all of them places with
+  /// several activations, where much less is held with these.
 public:
   explicit LayerFinder(const StepGraph &graph) : graph(graph) {}
 
@@ -79,11 +82,23 @@ public:
           least = bytes;
         }
       }
+    takeCut(best);
     addPrivate(best);
     return best;
   }
 
 private:
+  /// Places with one activation are few where skips lie over the net, or next to none. Those with
+  /// several are taken where much less is held with them: layers that repeat cost fewer kernels,
+  /// and the same ones for any depth.
+  void takeCut(std::vector<Layer> &layers) const {
+    constexpr double most = 0.6;
+    const KeptLives kept(graph, ops);
+    std::vector<Layer> cut = kept.cut();
+    if (kept.guessHeld(cut) < most * kept.guessHeld(layers))
+      layers = std::move(cut);
+  }
+
   /// In program order.
   void addWords(std::vector<Layer> &layers) {
     llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });

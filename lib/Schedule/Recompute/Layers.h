@@ -21,7 +21,8 @@ struct Layer {
 /// (an encoder's output) aside. A group within which a part repeats (a stage of a convolutional
 /// net) is split into these parts and what lies between them if less is kept then. Where nothing
 /// repeats, the layers that the model's file names (LayerHints.h), else segments with several
-/// costly ops.
+/// costly ops. Where much less is held with cuts through several activations, all of which are
+/// kept (KeptLives.h), what lies between these.
 std::vector<Layer> findLayers(const StepGraph &graph);
 
 /// The ops of all layers, without those whose results a layer passes on.

@@ -5,7 +5,8 @@
 Each block is a softmax between two matmuls and a product with GELU. `--encoder` adds a value that every
 block reads, as decoders read an encoder's output. With `--positions` a projection of a table, which no sample enters, is
 added in each block. `--gated` multiplies the product behind GELU by another one, which the last block computes first.
-`--chunks N` sums N products of what the last block passes on.
+`--chunks N` sums N products of what the last block passes on. With `--skips` what the blocks of the first half pass on is added to
+what the blocks of the second half read, the last one first, as in a U-Net.
 """
 
 import argparse
@@ -17,6 +18,7 @@ options.add_argument("--encoder", action="store_true")
 options.add_argument("--positions", action="store_true")
 options.add_argument("--gated", action="store_true")
 options.add_argument("--chunks", type=int, default=1)
+options.add_argument("--skips", action="store_true")
 options = options.parse_args()
 
 T = "tensor<?x8xf32, #train.dims<batch, 8>>"
@@ -83,8 +85,13 @@ def block(x, memory, last):
 memory = linear("%x") if options.encoder else None
 x = linear(memory or "%x")
 table = parameter(W) if options.positions else None
+skips = []
 for layer in range(options.layers):
+    if options.skips and 2 * layer >= options.layers:
+        x = add(x, skips.pop())
     x = block(x, memory, layer + 1 == options.layers)
+    if options.skips and 2 * (layer + 1) <= options.layers:
+        skips.append(x)
 x = norm(x)
 loss = None
 for _ in range(options.chunks):
