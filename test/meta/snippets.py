@@ -83,11 +83,15 @@ PAGES = {
 
 #: {page: the test that runs its commands}.
 ELSEWHERE = {
+    "docs/add-an-onnx-op.md": "test/meta/developer_pages.py",
+    "docs/add-an-op.md": "test/meta/developer_pages.py",
     "docs/finetuning.md": "test/python/finetune.test",
     "docs/plugins.md": "test/python/plugins.test",
     "docs/python.md": "test/python/wheels.py",
     "docs/ranks.md": "test/tools/trainc-run/ranks.py",
+    "docs/sanitizers.md": "test/meta/developer_pages.py",
     "docs/sdk.md": "test/embed/packages.py",
+    "docs/testing.md": "test/meta/developer_pages.py",
 }
 #: {page with Python: the test that runs it}; those that import torch are torch_examples.py's, which runs where it is installed.
 PYTHON = {
@@ -97,12 +101,8 @@ PYTHON = {
 }
 #: {page: why none does}; commands.py holds the options to those that there are.
 BY_HAND = {
-    "docs/add-an-onnx-op.md": "build the compiler with an op that is added while reading",
-    "docs/add-an-op.md": "the same",
     "docs/benchmarks.md": "GPUs, and frameworks to compare with",
     "docs/exporting.md": "PyTorch; test/python/torch_examples.py runs them where it is",
-    "docs/sanitizers.md": "builds of their own, for hours",
-    "docs/testing.md": "the tests themselves",
 }
 
 
