@@ -24,8 +24,9 @@ namespace {
 
 constexpr int64_t kContext = 128; // rows of the model's position table
 
-/// Ends the program with the message of `error` when `status` is not OK.
-void check(trainrt_status status, trainrt_error *error) {
+/// Ends the program with the message of `error` when `status` is not OK. By its address, as the
+/// call that sets it may be evaluated after it.
+void check(trainrt_status status, trainrt_error *const &error) {
   if (status == TRAINRT_OK)
     return;
   std::cerr << "sample: " << trainrt_error_message(error) << "\n";

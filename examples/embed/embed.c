@@ -15,11 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program unless `status` is OK. */
-static void check(trainrt_status status, trainrt_error *error) {
+/* Ends the program unless `status` is OK. The error by its address: which of two arguments is
+ * evaluated first, the call that sets it or the error, is up to the compiler. */
+static void check(trainrt_status status, trainrt_error **error) {
   if (status == TRAINRT_OK)
     return;
-  fprintf(stderr, "embed: %s: %s\n", trainrt_status_name(status), trainrt_error_message(error));
+  fprintf(stderr, "embed: %s: %s\n", trainrt_status_name(status), trainrt_error_message(*error));
   exit(1);
 }
 
@@ -73,11 +74,11 @@ int main(int argc, char **argv) {
   }
   trainrt_error *error = NULL;
   trainrt_package *package = NULL;
-  check(trainrt_package_open(argv[1], &package, &error), error);
+  check(trainrt_package_open(argv[1], &package, &error), &error);
   trainrt_session_options session_options = trainrt_session_options_default();
   session_options.threads = 1; /* leaves the other cores to the application */
   trainrt_session *session = NULL;
-  check(trainrt_session_create(package, &session_options, &session, &error), error);
+  check(trainrt_session_create(package, &session_options, &session, &error), &error);
   trainrt_package_free(package);
 
   trainrt_checkpoint_info resumed = trainrt_checkpoint_info_default();
@@ -85,7 +86,7 @@ int main(int argc, char **argv) {
   if (status == TRAINRT_OK)
     printf("resumed after step %" PRId64 "\n", resumed.step);
   else if (status != TRAINRT_NOT_FOUND) /* there is none yet */
-    check(status, error);
+    check(status, &error);
   else
     trainrt_error_free(error);
   error = NULL;
@@ -101,11 +102,11 @@ int main(int argc, char **argv) {
   status = trainrt_train(session, &loop, NULL, &error);
   signal(SIGINT, SIG_DFL);
   if (status != TRAINRT_CANCELLED)
-    check(status, error);
+    check(status, &error);
   else
     trainrt_error_free(error);
   error = NULL;
-  check(trainrt_checkpoint_save(session, argv[2], 1, NULL, &error), error);
+  check(trainrt_checkpoint_save(session, argv[2], 1, NULL, &error), &error);
   if (status == TRAINRT_CANCELLED)
     printf("interrupted and saved after step %" PRId64 "\n", trainrt_session_step(session));
 
@@ -113,15 +114,15 @@ int main(int argc, char **argv) {
   static data held_out;
   fill(&held_out, 0, MOONS_HELD_OUT);
   trainrt_eval_result eval = trainrt_eval_result_default();
-  check(trainrt_eval(session, &held_out.batch, NULL, &eval, &error), error);
+  check(trainrt_eval(session, &held_out.batch, NULL, &eval, &error), &error);
 
   /* Predictions need no labels. */
   held_out.batch.count = 1;
   trainrt_eval_options predict = trainrt_eval_options_default();
   predict.flags = TRAINRT_EVAL_FILL_MISSING;
-  check(trainrt_eval(session, &held_out.batch, &predict, NULL, &error), error);
+  check(trainrt_eval(session, &held_out.batch, &predict, NULL, &error), &error);
   trainrt_tensor logits;
-  check(trainrt_session_output(session, "logits", &logits, &error), error);
+  check(trainrt_session_output(session, "logits", &logits, &error), &error);
   const float *values = logits.data;
   int right = 0;
   for (int i = 0; i < MOONS_HELD_OUT; ++i)

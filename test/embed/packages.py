@@ -63,6 +63,18 @@ def check_debian(packages):
         sys.exit(f"libtrainrt1's shlibs say {shlibs}")
 
 
+def check_messages(tree, headers):
+    """What goes wrong is said in the programs that CMake and pkg-config built, and with a compiler's older C++."""
+    for program in ("out/embed/embed-c", "out/embed/embed-cpp", "out-pkgconfig/embed-c"):
+        done = subprocess.run([tree / program, "none.tpk", "none", "1"], cwd=tree, capture_output=True, text=True, check=False)
+        if done.returncode != 1 or "cannot open 'none.tpk': No such file or directory" not in done.stderr:
+            sys.exit(f"{program} without a package: {done}")
+    command = ["c++", "-std=c++14", "-fsyntax-only", "-x", "c++", headers / "trainrt/trainrt.hpp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0 or "trainrt.hpp needs C++17 (-std=c++17); trainrt.h is for C and for older C++" not in done.stderr:
+        sys.exit(f"C++14 takes trainrt.hpp: {done}")
+
+
 def main():
     scratch, build, source = places("source")
     page = (source / "docs/sdk.md").read_text()
@@ -90,6 +102,7 @@ def main():
     needed = call("readelf", "-d", tree / "out-pkgconfig" / "embed-c")
     if not re.search(r"NEEDED.*\[libtrainrt\.so\.1\]", needed):
         sys.exit(f"what pkg-config linked needs\n{needed}")
+    check_messages(tree, next(tree.glob("opt/*/include")))
     print(ends[0])
 
 

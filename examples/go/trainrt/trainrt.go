@@ -28,13 +28,14 @@ func (e *Error) Error() string { return e.Message }
 // NotFound is the status of a name, file or checkpoint that is not there.
 const NotFound = int(C.TRAINRT_NOT_FOUND)
 
-// failure is nil for TRAINRT_OK; the error of the library is freed.
-func failure(status C.trainrt_status, err *C.trainrt_error) error {
+// failure is nil for TRAINRT_OK; the error of the library is freed. It is given by its address, as Go may read
+// a variable before the call that sets it, when both are arguments.
+func failure(status C.trainrt_status, err **C.trainrt_error) error {
 	if status == C.TRAINRT_OK {
 		return nil
 	}
-	defer C.trainrt_error_free(err)
-	return &Error{int(status), C.GoString(C.trainrt_error_message(err))}
+	defer C.trainrt_error_free(*err)
+	return &Error{int(status), C.GoString(C.trainrt_error_message(*err))}
 }
 
 // Element is a type of elements that batches can have and outputs be read as.
@@ -127,7 +128,7 @@ func Open(path string) (*Package, error) {
 	defer m.free()
 	var made Package
 	var err *C.trainrt_error
-	if e := failure(C.trainrt_package_open(m.text(path), &made.handle, &err), err); e != nil {
+	if e := failure(C.trainrt_package_open(m.text(path), &made.handle, &err), &err); e != nil {
 		return nil, e
 	}
 	return &made, nil
@@ -154,7 +155,7 @@ func NewSession(p *Package, options Options) (*Session, error) {
 	chosen.threads, chosen.seed = C.uint32_t(options.Threads), C.int64_t(options.Seed)
 	var made Session
 	var err *C.trainrt_error
-	if e := failure(C.trainrt_session_create(p.handle, &chosen, &made.handle, &err), err); e != nil {
+	if e := failure(C.trainrt_session_create(p.handle, &chosen, &made.handle, &err), &err); e != nil {
 		return nil, e
 	}
 	return &made, nil
@@ -186,7 +187,7 @@ func (s *Session) Step(batches ...Batch) (StepResult, error) {
 	result := C.trainrt_step_result_default()
 	var err *C.trainrt_error
 	status := C.trainrt_step(s.handle, list, C.size_t(len(batches)), nil, &result, &err)
-	return StepResult{int64(result.step), float64(result.loss), float64(result.lr)}, failure(status, err)
+	return StepResult{int64(result.step), float64(result.loss), float64(result.lr)}, failure(status, &err)
 }
 
 func (s *Session) run(batch Batch, flags C.uint32_t) (float64, error) {
@@ -196,7 +197,7 @@ func (s *Session) run(batch Batch, flags C.uint32_t) (float64, error) {
 	options.flags = flags
 	var err *C.trainrt_error
 	status := C.trainrt_eval(s.handle, m.batch(batch), &options, &result, &err)
-	return float64(result.loss), failure(status, err)
+	return float64(result.loss), failure(status, &err)
 }
 
 // Evaluate returns the loss in evaluation mode.
@@ -212,7 +213,7 @@ func Predict[T Element](s *Session, batch Batch, output string) ([]T, error) {
 	// In memory of C, as what the library points to is.
 	tensor := (*C.trainrt_tensor)(m.allocate(C.sizeof_trainrt_tensor))
 	var err *C.trainrt_error
-	if e := failure(C.trainrt_session_output(s.handle, m.text(output), tensor, &err), err); e != nil {
+	if e := failure(C.trainrt_session_output(s.handle, m.text(output), tensor, &err), &err); e != nil {
 		return nil, e
 	}
 	if tensor.dtype != dtypeOf[T]() {
@@ -227,7 +228,7 @@ func (s *Session) Save(folder string, keep uint) error {
 	var m memory
 	defer m.free()
 	var err *C.trainrt_error
-	return failure(C.trainrt_checkpoint_save(s.handle, m.text(folder), C.uint32_t(keep), nil, &err), err)
+	return failure(C.trainrt_checkpoint_save(s.handle, m.text(folder), C.uint32_t(keep), nil, &err), &err)
 }
 
 // Load takes the folder's newest checkpoint; false where there is none.
@@ -235,7 +236,7 @@ func (s *Session) Load(folder string) (bool, error) {
 	var m memory
 	defer m.free()
 	var err *C.trainrt_error
-	e := failure(C.trainrt_checkpoint_load(s.handle, m.text(folder), nil, &err), err)
+	e := failure(C.trainrt_checkpoint_load(s.handle, m.text(folder), nil, &err), &err)
 	if known, ok := e.(*Error); ok && known.Status == NotFound {
 		return false, nil
 	}

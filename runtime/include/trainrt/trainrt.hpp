@@ -19,6 +19,10 @@
 #ifndef TRAINRT_TRAINRT_HPP
 #define TRAINRT_TRAINRT_HPP
 
+#if __cplusplus < 201703L
+#error "trainrt.hpp needs C++17 (-std=c++17); trainrt.h is for C and for older C++"
+#endif
+
 #include "trainrt/data.h"
 #include "trainrt/export.h"
 #include "trainrt/trainrt.h"

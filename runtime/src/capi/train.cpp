@@ -79,8 +79,9 @@ private:
       stopped = true;
   }
 
-  /// The C API's outcome as a Status again.
-  static Status take(trainrt_status status, trainrt_error *error) {
+  /// The C API's outcome as a Status again. The error is read after the call that sets it, though
+  /// both may be arguments here.
+  static Status take(trainrt_status status, trainrt_error *const &error) {
     if (status == TRAINRT_OK)
       return {};
     // The message is all that C keeps of an error.
