@@ -48,10 +48,11 @@ Status loadPlugin(const TrainrtGlooPlugin *&plugin) {
       why = said ? said : path;
   }
   if (!handle)
-    return fail(Code::NotFound, "ranks in several processes need the plugin ", pluginName,
-                ", which is built beside libtrainrt.so where Gloo is (Debian: libgloo-dev); "
-                "TRAINRT_GLOO_PLUGIN names another place (",
-                why, ")");
+    return fail(
+        Code::NotFound, "ranks in several processes need the plugin ", pluginName,
+        " (Debian package libtrainrt-gloo; a build of one's own has it beside libtrainrt.so "
+        "where libgloo-dev is); TRAINRT_GLOO_PLUGIN names another place (",
+        why, ")");
   const auto entry = reinterpret_cast<TrainrtGlooEntry>(dlsym(handle, TRAINRT_GLOO_PLUGIN_ENTRY));
   plugin = entry ? entry() : nullptr;
   if (!plugin || plugin->abi != TRAINRT_GLOO_PLUGIN_ABI)

@@ -725,7 +725,7 @@ class ProcessCases(Processes):
             code, err = self.ended(self.start(package, data, **variables))
             expect(code == 2 and words in err, code, err)
         code, err = self.ended(self.start(package, data, "--ranks", "2", TRAINRT_GLOO_PLUGIN="/nowhere/libtrainrt-gloo.so"))
-        expect(code == 1 and "ranks in several processes need the plugin libtrainrt-gloo.so" in err, code, err)
+        expect(code == 1 and "ranks in several processes need the plugin libtrainrt-gloo.so (Debian package libtrainrt-gloo; " in err, code, err)
         other = pathlib.Path(self.arguments.trainc_run).parent.parent / "lib" / "libtrainrt.so"
         code, err = self.ended(self.start(package, data, "--ranks", "2", TRAINRT_GLOO_PLUGIN=str(other)))
         expect(code == 1 and "libtrainrt-gloo.so belongs to another version of libtrainrt" in err, code, err)
