@@ -119,8 +119,11 @@ static bool isSameMemory(Value a, Value b) {
                     first.getNameAttr() == second.getNameAttr());
 }
 
-/// Whether an operand is the same in all steps of a loop that begins here, as the runtime finds out
-/// (isSameInAllSteps).
+/// Whether an operand is the same in all steps of a loop that begins here. The runtime has a
+/// function of this name that asks it of a package's commands, and has to come to the same answer,
+/// as what is kept packed is counted in the memory that is told while compiling. They are two
+/// because that is told of ops, when there is no package yet, and because what a package said of
+/// itself would have to be checked by asking once more.
 static bool isSameInAllSteps(LoopOp begin, Value buffer) {
   size_t open = 0;
   for (Operation *op = begin; op; op = op->getNextNode()) {

@@ -57,7 +57,8 @@ bool matchLoops(std::vector<Command> &commands, size_t &wrong);
 size_t loopEnd(const std::vector<Command> &commands, size_t begin);
 
 /// Whether an operand of a command in a loop is the same in all steps of the innermost one: none of
-/// its commands writes to the memory, and it is no slice. False outside of loops.
+/// its commands writes to the memory, and it is no slice. False outside of loops. The compiler asks
+/// the same of ops, before there is a package (dialects/Plan/Gemm.cpp).
 bool isSameInAllSteps(const StepView &step, size_t operand);
 
 } // namespace trainrt
