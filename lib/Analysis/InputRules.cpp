@@ -8,32 +8,108 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
-  std::vector<InputRule> rules;
-  function.walk([&](IndexOperandOpInterface op) {
-    for (OpOperand &operand : op->getOpOperands()) {
-      std::optional<IndexRule> rule = op.getIndexRule(operand.getOperandNumber());
-      if (!rule)
-        continue;
-      // An index that is computed (of a position, say) has no input whose values could be checked
-      // beforehand: the kernel checks it.
-      BlockArgument argument = findOrigin(operand.get());
-      if (!argument)
-        continue;
-      // ONNX counts negative indices from the end. Rows of a parameter have no end to count from:
-      // there a negative id is a mark for padding that the model was not made for.
-      BlockArgument table = findConverted(op->getOperand(0));
-      auto tableRole = table
-                           ? function.getArgAttrOfType<StringAttr>(table.getArgNumber(), kRoleAttr)
-                           : StringAttr();
-      if (tableRole && tableRole == "parameter")
-        rule->min = DimAttr::constant(function.getContext(), 0);
-      auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kRoleAttr);
-      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr);
-      // Other arguments (state, parameters) are the package's own, not the caller's.
-      if (role && role == "input")
-        rules.push_back({name.getValue().str(), *rule, op.getLoc()});
+namespace {
+/// The elements of an argument that a value has.
+struct Part {
+  BlockArgument argument;
+  SmallVector<DimAttr> begin, end;
+  bool isWhole() const {
+    return llvm::all_of(begin, [](DimAttr dim) { return dim.isConstant(0); }) &&
+           ArrayRef(end) == ArrayRef(getDims(argument));
+  }
+};
+} // namespace
+
+/// Of a value that moves elements of an argument: those that are left. Cuts come first, on the
+/// argument's own axes; none where another one follows, or one with steps. Such rules would be
+/// about values that nobody reads: the kernel checks the others.
+static std::optional<Part> partOf(Value value) {
+  Part part{findOrigin(value), {}, {}};
+  if (!part.argument)
+    return std::nullopt;
+  SmallVector<OpResult> path;
+  for (Value at = value; at != part.argument; at = path.back().getOwner()->getOperand(0))
+    path.push_back(cast<OpResult>(at));
+  part.end = getDims(part.argument);
+  part.begin.assign(part.end.size(), DimAttr::constant(value.getContext(), 0));
+  bool hasOwnAxes = true;
+  for (OpResult result : llvm::reverse(path)) {
+    Operation *op = result.getOwner();
+    auto cut = dyn_cast<SubrangeOpInterface>(op);
+    auto access = dyn_cast<ElementAccessOpInterface>(op);
+    if (!cut) {
+      // Those that do not read all elements, as a window with steps.
+      if (access && !access.onlyMoves() && !isa<StridedViewOpInterface>(op))
+        return std::nullopt;
+      hasOwnAxes &= isa<PointwiseOpInterface, IndexOperandOpInterface>(op);
+      continue;
     }
-  });
-  return rules;
+    Subrange range = cut.getSubrange(0, result.getResultNumber());
+    if (!hasOwnAxes || cut.getFill() || llvm::any_of(range.steps, [](int64_t n) { return n != 1; }))
+      return std::nullopt;
+    for (auto [axis, size] : llvm::enumerate(getDims(result))) {
+      part.begin[axis] = part.begin[axis] + range.starts[axis];
+      part.end[axis] = part.begin[axis] + size;
+    }
+  }
+  return part;
+}
+
+namespace {
+class RuleCollector {
+public:
+  explicit RuleCollector(func::FuncOp function) : function(function) {}
+
+  std::vector<InputRule> run() {
+    function.walk([&](Operation *op) {
+      if (auto indexed = dyn_cast<IndexOperandOpInterface>(op))
+        for (OpOperand &operand : op->getOpOperands())
+          if (std::optional<IndexRule> rule = indexed.getIndexRule(operand.getOperandNumber()))
+            add(operand, *rule);
+      // Negative indices mean nowhere where no two may be the same.
+      if (auto scatter = dyn_cast<ScatterOpInterface>(op); scatter && !scatter.hasUniqueIndices()) {
+        DimAttr extent = getDim(op->getResult(0), scatter.getScatterAxis());
+        DimAttr zero = DimAttr::constant(function.getContext(), 0);
+        add(scatter.getScatterIndices(), {zero - extent, extent, std::nullopt});
+      }
+    });
+    return std::move(rules);
+  }
+
+private:
+  void add(OpOperand &operand, IndexRule rule) {
+    // An index that is computed (of a position, say) has no input whose values could be checked
+    // beforehand: the kernel checks it.
+    std::optional<Part> part = partOf(operand.get());
+    if (!part)
+      return;
+    // ONNX counts negative indices from the end. Rows of a parameter have no end to count from:
+    // there a negative id is a mark for padding that the model was not made for.
+    BlockArgument table = findConverted(operand.getOwner()->getOperand(0));
+    if (table && textOf(table, kRoleAttr) == "parameter")
+      rule.min = DimAttr::constant(function.getContext(), 0);
+    // Other arguments (state, parameters) are the package's own, not the caller's.
+    if (textOf(part->argument, kRoleAttr) != "input")
+      return;
+    InputRule found{
+        textOf(part->argument, kNameAttr).str(), rule, operand.getOwner()->getLoc(), {}, {}};
+    if (!part->isWhole()) {
+      found.begin = std::move(part->begin);
+      found.end = std::move(part->end);
+    }
+    rules.push_back(std::move(found));
+  }
+
+  StringRef textOf(BlockArgument argument, StringRef name) {
+    auto text = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), name);
+    return text ? text.getValue() : "";
+  }
+
+  func::FuncOp function;
+  std::vector<InputRule> rules;
+};
+} // namespace
+
+std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
+  return RuleCollector(function).run();
 }

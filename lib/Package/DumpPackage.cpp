@@ -68,8 +68,11 @@ public:
           << "\n";
     for (const fb::ValueRule *rule : list(program.value_rules())) {
       const fb::Tensor *input = item(program.inputs(), rule->input());
-      out << "rule " << rule->min() << " <= " << (input ? input->name()->str() : "?") << " < "
-          << expression(rule->max());
+      out << "rule " << rule->min() << " <= " << (input ? input->name()->str() : "?");
+      for (size_t axis = 0; rule->begin() && axis < rule->begin()->size(); ++axis)
+        out << (axis ? ", " : "[") << expression(rule->begin()->Get(axis)) << ":"
+            << expression(rule->end()->Get(axis));
+      out << (rule->begin() ? "]" : "") << " < " << expression(rule->max());
       if (rule->has_except())
         out << " or " << rule->except();
       out << node(rule->node()) << "\n";

@@ -172,12 +172,15 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         all.push_back(std::move(tokens));
     }
     for (InputRule &rule : collectInputRules(function)) {
-      // Where the rule comes from does not make it another.
-      auto same = [&](const InputRule &other) {
-        return other.input == rule.input && other.rule.min == rule.rule.min &&
+      // Where the rule comes from does not make it another, nor does it that rows of a parameter
+      // are not counted from the end, but those of its gradient might be.
+      auto covers = [&](const InputRule &other) {
+        return other.input == rule.input &&
+               (other.begin.empty() || (other.begin == rule.begin && other.end == rule.end)) &&
+               (other.rule.min == rule.rule.min || other.rule.min.isConstant(0)) &&
                other.rule.max == rule.rule.max && other.rule.except == rule.rule.except;
       };
-      if (llvm::none_of(interface.rules, same))
+      if (llvm::none_of(interface.rules, covers))
         interface.rules.push_back(std::move(rule));
     }
   }

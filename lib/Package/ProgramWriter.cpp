@@ -53,13 +53,16 @@ public:
           static_cast<fb::CountKind>(symbol.getCounts()), runSymbol(symbol)));
     }
     std::vector<Offset<fb::ValueRule>> rules;
+    auto list = [&](ArrayRef<DimAttr> dims) {
+      return dims.empty() ? 0 : out.CreateVector(expressions(dims));
+    };
     for (const InputRule &rule : interface.rules) {
       // Lower bounds are minus the extent where indices may count from the end.
       std::optional<int64_t> min = rule.rule.min.getConstant();
       rules.push_back(fb::CreateValueRule(
           out, PackageInterface::find(interface.inputs, rule.input), min.value_or(INT64_MIN),
           expression(rule.rule.max), rule.rule.except.has_value(), rule.rule.except.value_or(0),
-          node(getNodeName(rule.node))));
+          node(getNodeName(rule.node)), list(rule.begin), list(rule.end)));
     }
     auto tensors = [&](const std::vector<InterfaceTensor> &table) {
       std::vector<Offset<fb::Tensor>> entries;

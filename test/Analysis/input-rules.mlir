@@ -27,3 +27,35 @@ func.func @rows(%table: tensor<100x64xf32> {train.role = "parameter", train.name
   %2 = train.gather %values, %ids axis = 0 : tensor<100x64xf32>, !ids -> !rows
   return %0, %1, %2 : tensor<?x64xbf16, #train.dims<batch, 64>>, !rows, !rows
 }
+
+// A rule is about the elements that are read, as far as these are a part of each axis; of others the kernel knows.
+!pairs = tensor<?x3xi64, #train.dims<batch, 3>>
+// expected-remark @+3 {{values of ids at [0, 1] to [batch, 2] from -5, below 5}}
+// expected-remark @+2 {{values of ids at [0, 0] to [batch - 1, 3] from -7, below 7}}
+// expected-remark @+1 {{values of ids at [0, 2] to [batch, 3] from 0, below 4}}
+func.func @parts(%t: tensor<5xf32>, %u: tensor<7xf32>, %ids: !pairs {train.role = "input", train.name = "ids"}) {
+  %0 = train.slice %ids starts = <0, 1> steps = [1, 1] : !pairs -> tensor<?x1xi64, #train.dims<batch, 1>>
+  %1 = train.reshape %0 : tensor<?x1xi64, #train.dims<batch, 1>> -> !ids
+  %2 = train.gather %t, %1 axis = 0 : tensor<5xf32>, !ids -> tensor<?xf32, #train.dims<batch>>
+  %3 = train.slice %ids starts = <0, 0> steps = [1, 1] : !pairs -> tensor<?x3xi64, #train.dims<batch - 1, 3>>
+  %4 = train.gather %u, %3 axis = 0 : tensor<7xf32>, tensor<?x3xi64, #train.dims<batch - 1, 3>> -> tensor<?x3xf32, #train.dims<batch - 1, 3>>
+  %5:2 = train.split %ids axis = 1 : (!pairs) -> (tensor<?x2xi64, #train.dims<batch, 2>>, tensor<?x1xi64, #train.dims<batch, 1>>)
+  %6 = train.within %5#1 to <3> : tensor<?x1xi64, #train.dims<batch, 1>>
+  %7 = train.slice %ids starts = <0, 0> steps = [1, 2] : !pairs -> tensor<?x2xi64, #train.dims<batch, 2>>
+  %8 = train.gather %t, %7 axis = 0 : tensor<5xf32>, tensor<?x2xi64, #train.dims<batch, 2>> -> tensor<?x2xf32, #train.dims<batch, 2>>
+  %9 = train.transpose %ids permutation = [1, 0] : !pairs -> tensor<3x?xi64, #train.dims<3, batch>>
+  %10 = train.slice %9 starts = <0, 0> steps = [1, 1] : tensor<3x?xi64, #train.dims<3, batch>> -> tensor<1x?xi64, #train.dims<1, batch>>
+  %11 = train.gather %t, %10 axis = 0 : tensor<5xf32>, tensor<1x?xi64, #train.dims<1, batch>> -> tensor<1x?xf32, #train.dims<1, batch>>
+  return
+}
+
+// Scatters say it of their indices; of unique ones a negative one means nowhere.
+// expected-remark @+2 {{values of ids from -9, below 9}}
+// expected-remark @+1 {{values of at from -3, below 3}}
+func.func @scatters(%x: !rows, %ids: !ids {train.role = "input", train.name = "ids"}, %y: tensor<2x4xf32>,
+                    %at: tensor<2x4xi32> {train.role = "input", train.name = "at"}) {
+  %0 = train.scatter_add %ids, %x axis = 0 : !ids, !rows -> tensor<9x64xf32>
+  %1 = train.scatter_add %ids, %x axis = 0 unique : !ids, !rows -> tensor<8x64xf32>
+  %2 = train.scatter_elements_add %at, %y axis = 0 : tensor<2x4xi32>, tensor<2x4xf32> -> tensor<3x4xf32>
+  return
+}

@@ -99,11 +99,11 @@ class Run:
     def __init__(self, trainc, trainc_run, make_onnx, scratch):
         self.tools, self.make_onnx, self.base = (trainc, trainc_run), make_onnx, pathlib.Path(scratch)
 
-    def compile(self, text):
+    def compile(self, text, *flags):
         source, model, package = (self.base / f"m.{kind}" for kind in ("txt", "onnx", "tpk"))
         source.write_text(text)
         subprocess.run([sys.executable, self.make_onnx, source, model], check=True)
-        subprocess.run([self.tools[0], model, "-o", package, "--target", "cpu:native"], check=True, capture_output=True)
+        subprocess.run([self.tools[0], model, "-o", package, "--target", "cpu:native", *flags], check=True, capture_output=True)
         return package
 
     def gradients(self, package, **arrays):

@@ -59,14 +59,15 @@ def Train_WithinOp : Train_Op<"within", [
     DeclareOpInterfaceMethods<FusionOpInterface>,
     DeclareOpInterfaceMethods<IndexOperandOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "the operand, whose integers must lie from 0 to `limit`: numbers of steps";
+  let summary = "the operand, whose integers must lie from 0 to `limit`: numbers of steps, indices";
   let description = [{
-    Another value ends the run with the node's name, before the step where it comes straight from an input.
+    Another value ends the run with the node's name, before the step where it comes straight from an input. `from_end`: as
+    indices of an axis of size limit + 1 may, they lie from -(limit + 1) on; they are not changed.
     Example: `%1 = train.within %lengths to <seq> : tensor<?xi32, #train.dims<batch>>`.
   }];
-  let arguments = (ins Train_IntTensor:$operand, Train_DimAttr:$limit);
+  let arguments = (ins Train_IntTensor:$operand, Train_DimAttr:$limit, UnitAttr:$fromEnd);
   let results = (outs Train_IntTensor:$result);
-  let assemblyFormat = "$operand `to` $limit attr-dict `:` type($operand)";
+  let assemblyFormat = "$operand `to` $limit (`from_end` $fromEnd^)? attr-dict `:` type($operand)";
 }
 
 #endif // TRAINC_TRAIN_LOOPS_TD

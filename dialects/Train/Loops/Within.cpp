@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// train.within: numbers of steps, which are checked where they are read.
+// train.within: numbers of steps and indices, which are checked where they are read.
 
 #include "dialects/Train/Loops/Loops.h"
 
@@ -7,6 +7,10 @@ using namespace mlir;
 using namespace trainc::train;
 
 static DimAttr getEnd(WithinOp op) { return op.getLimit() + DimAttr::constant(op.getContext(), 1); }
+static DimAttr getBegin(WithinOp op) {
+  DimAttr zero = DimAttr::constant(op.getContext(), 0);
+  return op.getFromEnd() ? zero - getEnd(op) : zero;
+}
 
 FusionRole WithinOp::getFusionRole() { return FusionRole::Access; }
 
@@ -22,7 +26,7 @@ AxisMap WithinOp::getAxisMap() {
 }
 
 std::optional<IndexRule> WithinOp::getIndexRule(unsigned) {
-  return IndexRule{DimAttr::constant(getContext(), 0), getEnd(*this), std::nullopt};
+  return IndexRule{getBegin(*this), getEnd(*this), std::nullopt};
 }
 
 /// The value is used as it is: a run that met a bad one ends behind its command.
@@ -38,7 +42,7 @@ LogicalResult WithinOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValu
   if (failed(limit))
     return failure();
   for (auto [value, result] : llvm::zip_equal(operands[0].data, results[0].data)) {
-    if (value < 0 || value > double(*limit))
+    if (value < (getFromEnd() ? -double(*limit) - 1 : 0) || value > double(*limit))
       return failure();
     result = value;
   }

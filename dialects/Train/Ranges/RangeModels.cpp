@@ -3,6 +3,7 @@
 // float type rounds. Attached from outside of the ops, so that their declarations stay small.
 
 #include "dialects/Train/Convolution/Convolution.h"
+#include "dialects/Train/Loops/Loops.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
@@ -362,6 +363,7 @@ Range rangeOf(BroadcastOp, Ranges x) { return x[0]; }
 Range rangeOf(ReshapeOp, Ranges x) { return x[0]; }
 Range rangeOf(BarrierOp, Ranges x) { return x[0]; }
 Range rangeOf(TransposeOp, Ranges x) { return x[0]; }
+Range rangeOf(WithinOp, Ranges x) { return x[0]; }
 Range rangeOf(SliceOp, Ranges x) { return x[0]; }
 Range rangeOf(SplitOp, Ranges x) { return x[0]; }
 Range rangeOf(GatherOp, Ranges x) { return x[0]; }
@@ -533,7 +535,7 @@ void trainc::train::detail::attachRangeInterfaces(MLIRContext *context) {
          AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, ModOp, AndOp, OrOp, XorOp, NotOp, IsNanOp,
          IsInfOp, CompareOp, SelectOp, CastOp, FullOp, DropoutOp, IotaOp, DimOp, ConstantOp>(
       context);
-  attach<BroadcastOp, ReshapeOp, BarrierOp, TransposeOp, SliceOp, SplitOp, GatherOp,
+  attach<BroadcastOp, ReshapeOp, BarrierOp, TransposeOp, WithinOp, SliceOp, SplitOp, GatherOp,
          GatherElementsOp, GatherNdOp, WindowOp, SpreadOp, SelectRowsOp, PadOp, ConcatOp,
          DequantizeOp, InTrainingOp, ReduceOp, MatmulOp, CumsumOp, ScatterAddOp,
          ScatterElementsAddOp, SoftmaxOp, LogSoftmaxOp, ConvOp, ConvDataGradOp, ConvFilterGradOp>(

@@ -8,14 +8,17 @@
 
 namespace trainc {
 
-/// Every value of input `input` satisfies `rule`; `node` is the op that needs it.
+/// Every value of input `input` from `begin` on and before `end`, a size for each axis, satisfies
+/// `rule`; without them every value of it. `node` is the op that needs it.
 struct InputRule {
   std::string input;
   train::IndexRule rule;
   mlir::Location node;
+  llvm::SmallVector<train::DimAttr> begin, end;
 };
 
-/// Rules of a function's inputs: of index operands whose elements are elements of an input.
+/// Rules of a function's inputs: of index operands whose elements are elements of an input, all of
+/// them or those of a range of each axis.
 std::vector<InputRule> collectInputRules(mlir::func::FuncOp function);
 
 } // namespace trainc

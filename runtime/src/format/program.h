@@ -186,6 +186,16 @@ struct ValueRule {
   bool hasExcept = false;
   int64_t except = 0;
   uint32_t node = 0;
+  /// For each axis, of the values that the rule is about; empty: all.
+  std::vector<ExprId> begin, end;
+
+  /// All of its expressions.
+  std::vector<ExprId> expressions() const {
+    std::vector<ExprId> all = {max};
+    all.insert(all.end(), begin.begin(), begin.end());
+    all.insert(all.end(), end.begin(), end.end());
+    return all;
+  }
 };
 
 struct SizeRule {

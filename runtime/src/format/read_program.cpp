@@ -211,8 +211,9 @@ private:
             return bad(table, " '", tensor.name, "' has the extent ", program.text(extent),
                        ", which depends on a count");
     for (const ValueRule &rule : program.valueRules)
-      if (counted[rule.max])
-        return bad("value_rules: ", program.text(rule.max), " depends on a count");
+      for (ExprId id : rule.expressions())
+        if (counted[id])
+          return bad("value_rules: ", program.text(id), " depends on a count");
     return {};
   }
 
@@ -286,8 +287,20 @@ private:
       TRAINRT_TRY(index(where + ".node", from->node(), program.nodes.size()));
       if (isFloat(program.inputs[from->input()].dtype))
         return bad(where, ".input '", program.inputs[from->input()].name, "' holds no integers");
-      program.valueRules.push_back({from->input(), from->min(), from->max(), from->has_except(),
-                                    from->except(), from->node()});
+      ValueRule to{from->input(),  from->min(),  from->max(), from->has_except(),
+                   from->except(), from->node(), {},          {}};
+      const size_t rank = program.inputs[to.input].shape.size();
+      for (auto [name, ids, place] :
+           {std::tuple{".begin", from->begin(), &to.begin}, {".end", from->end(), &to.end}}) {
+        if (ids)
+          place->assign(ids->begin(), ids->end());
+        for (ExprId id : *place)
+          TRAINRT_TRY(expr(where + name, id));
+      }
+      if (to.begin.size() != to.end.size() || (!to.begin.empty() && to.begin.size() != rank))
+        return bad(where, " is about a part of other axes than '", program.inputs[to.input].name,
+                   "' has");
+      program.valueRules.push_back(std::move(to));
     }
     for (uint32_t i = 0; source.size_rules() && i < source.size_rules()->size(); ++i) {
       const fb::SizeRule *from = source.size_rules()->Get(i);
@@ -383,7 +396,8 @@ private:
       collectInput(input);
     for (const ValueRule &rule : program.valueRules)
       if (inputs.count(rule.input))
-        collect(rule.max);
+        for (ExprId id : rule.expressions())
+          collect(id);
     // A symbol that no axis of these inputs shows is read from its source input; reading that one
     // may need more symbols.
     // Ends: every turn but the last adds an input.

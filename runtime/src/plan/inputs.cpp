@@ -72,7 +72,7 @@ private:
   /// `checked`: these values have been looked at before.
   Status checkAllValues() {
     for (size_t i = 0; !checked && i < program.valueRules.size(); ++i)
-      TRAINRT_TRY(checkValues(program.valueRules[i], bound.ruleMax[i]));
+      TRAINRT_TRY(checkValues(program.valueRules[i], bound.rules[i]));
     return {};
   }
 
@@ -110,17 +110,28 @@ private:
                     "' is not known: it is read from axis ", program.symbols[i].axis, " of input '",
                     program.inputs[size_t(program.symbols[i].input)].name, "'");
     TRAINRT_TRY(checkSizeRules());
-    // INT64_MIN: the rule is of an input that this batch does not have, or its bound is not known.
-    bound.ruleMax.assign(program.valueRules.size(), INT64_MIN);
-    for (size_t i = 0; i < program.valueRules.size(); ++i) {
-      const ValueRule &rule = program.valueRules[i];
-      int64_t max;
-      if (std::find(function.batchInputs.begin(), function.batchInputs.end(), rule.input) !=
-              function.batchInputs.end() &&
-          valueOf(rule.max, max))
-        bound.ruleMax[i] = max;
-    }
+    bound.rules.assign(program.valueRules.size(), {});
+    for (size_t i = 0; i < program.valueRules.size(); ++i)
+      bindRule(program.valueRules[i], bound.rules[i]);
     return {};
+  }
+
+  /// A rule of an input that this batch does not have, or whose bounds are not known, stays unused.
+  void bindRule(const ValueRule &rule, BoundBatch::RuleBounds &bounds) {
+    const std::vector<uint32_t> &inputs = function.batchInputs;
+    if (std::find(inputs.begin(), inputs.end(), rule.input) == inputs.end())
+      return;
+    const std::vector<int64_t> &shape = bound.arrays[rule.input].shape;
+    for (size_t axis = 0; axis < rule.begin.size(); ++axis) {
+      int64_t begin, end;
+      if (!valueOf(rule.begin[axis], begin) || !valueOf(rule.end[axis], end))
+        return;
+      bounds.begin.push_back(std::max<int64_t>(begin, 0));
+      bounds.end.push_back(std::min(end, shape[axis]));
+    }
+    int64_t max;
+    if (valueOf(rule.max, max))
+      bounds.max = max;
   }
 
   const std::string &nameOfInput(uint32_t input) const { return program.inputs[input].name; }
@@ -397,9 +408,38 @@ private:
     return -1;
   }
 
+  /// Of the part of an array that a rule is about, in rows of its last axis.
+  template <typename T>
+  int64_t firstBadOfPart(const ArrayView &array, const BoundBatch::RuleBounds &bounds,
+                         const ValueRule &rule) {
+    const size_t rank = bounds.begin.size();
+    for (size_t axis = 0; axis < rank; ++axis)
+      if (bounds.begin[axis] >= bounds.end[axis])
+        return -1;
+    std::vector<int64_t> at = bounds.begin;
+    while (true) {
+      int64_t first = 0;
+      for (size_t axis = 0; axis < rank; ++axis)
+        first = first * array.shape[axis] + at[axis];
+      const int64_t bad =
+          firstBad<T>(static_cast<const T *>(array.data) + first,
+                      bounds.end.back() - bounds.begin.back(), rule.min, bounds.max, rule);
+      if (bad >= 0)
+        return first + bad;
+      size_t axis = rank - 1;
+      while (axis > 0 && ++at[axis - 1] == bounds.end[axis - 1]) {
+        at[axis - 1] = bounds.begin[axis - 1];
+        --axis;
+      }
+      if (axis == 0)
+        return -1;
+    }
+  }
+
   /// Indices that kernels read with: a value out of range would read other memory. On the device
   /// they check themselves.
-  Status checkValues(const ValueRule &rule, int64_t max) {
+  Status checkValues(const ValueRule &rule, const BoundBatch::RuleBounds &bounds) {
+    const int64_t max = bounds.max;
     if (max == INT64_MIN)
       return {};
     const ArrayView &array = bound.arrays[rule.input];
@@ -407,8 +447,10 @@ private:
     if (!array.data || array.onDevice ||
         !countElements(array.shape.data(), array.shape.size(), count))
       return {};
-    visitInteger(array.dtype,
-                 [&]<typename T>(T) { bad = firstBad<T>(array.data, count, rule.min, max, rule); });
+    visitInteger(array.dtype, [&]<typename T>(T) {
+      bad = bounds.begin.empty() ? firstBad<T>(array.data, count, rule.min, max, rule)
+                                 : firstBadOfPart<T>(array, bounds, rule);
+    });
     if (bad < 0)
       return {};
     // From the flat position to one for each axis.

@@ -38,8 +38,12 @@ struct BoundBatch {
   Batch signature;
   /// Index in the batch of each input of the function; -1: filled in.
   std::vector<int32_t> sources;
-  /// By index in Program::valueRules; INT64_MIN where the function has no use for it.
-  std::vector<int64_t> ruleMax;
+  /// By index in Program::valueRules.
+  struct RuleBounds {
+    int64_t max = INT64_MIN; ///< INT64_MIN: the function has no use for the rule
+    std::vector<int64_t> begin, end;
+  };
+  std::vector<RuleBounds> rules;
 };
 
 struct BindOptions {

@@ -17,5 +17,7 @@ func.func @loop(%h: tensor<2x4xf32>, %x: tensor<?x2x4xf32, #train.dims<seq, 2, 4
 func.func @within(%lengths: tensor<?xi32, #train.dims<batch>>) -> tensor<?xi32, #train.dims<batch>> {
   // CHECK: train.within %arg0 to <seq> : tensor<?xi32, #train.dims<batch>>
   %0 = train.within %lengths to <seq> : tensor<?xi32, #train.dims<batch>>
+  // CHECK: train.within %arg0 to <seq - 1> from_end : tensor<?xi32, #train.dims<batch>>
+  %1 = train.within %lengths to <seq - 1> from_end : tensor<?xi32, #train.dims<batch>>
   return %0 : tensor<?xi32, #train.dims<batch>>
 }

@@ -18,10 +18,14 @@ struct TestInputRules : PassWrapper<TestInputRules, OperationPass<func::FuncOp>>
   StringRef getDescription() const override { return "finds what values inputs may have"; }
 
   void runOnOperation() override {
-    for (const InputRule &found : collectInputRules(getOperation()))
-      getOperation().emitRemark() << "values of " << found.input << " from "
-                                  << found.rule.min.getConstant().value_or(INT64_MIN) << ", below "
-                                  << found.rule.max.getConstant().value_or(INT64_MAX);
+    for (const InputRule &found : collectInputRules(getOperation())) {
+      InFlightDiagnostic remark = getOperation().emitRemark() << "values of " << found.input;
+      if (!found.begin.empty())
+        remark << " at " << train::dimsToString(found.begin) << " to "
+               << train::dimsToString(found.end);
+      remark << " from " << found.rule.min.getConstant().value_or(INT64_MIN) << ", below "
+             << found.rule.max.getConstant().value_or(INT64_MAX);
+    }
   }
 };
 } // namespace

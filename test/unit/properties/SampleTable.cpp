@@ -253,6 +253,8 @@ const Sample samples[] = {
      "n i:-4:4"},
     {"train.within", "%x: tensor<2x4xi32>", "%0 = train.within %x to <3> : tensor<2x4xi32>",
      "i:0:4"},
+    {"train.within", "%x: tensor<2x4xi64>",
+     "%0 = train.within %x to <3> from_end : tensor<2x4xi64>", "i:-4:4"},
     // Rows 3 and 0 of four, packed and put back.
     {"train.select_rows", "%d: tensor<4x3xf64>",
      "%i = train.constant dense<[3, 0]> : tensor<2xi32>\n"

@@ -149,6 +149,13 @@ TEST(DamagedProgram, Tensors) {
                "state[0] 'w/exp_avg'.gradient_unit is 4");
   expectUnread([](fb::ProgramT &program) { program.value_rules[0]->input = 0; },
                "value_rules[0].input 'x' holds no integers");
+  expectUnread([](fb::ProgramT &program) { program.value_rules[0]->begin = {9999}; },
+               "value_rules[0].begin");
+  expectUnread(
+      [](fb::ProgramT &program) {
+        program.value_rules[0]->begin = program.value_rules[0]->end = {0, 0};
+      },
+      "value_rules[0] is about a part of other axes than 'id' has");
   expectUnread([](fb::ProgramT &program) { function(program).outputs.clear(); },
                "function 'step' has a buffer of output 'loss', which is not among its outputs");
 }

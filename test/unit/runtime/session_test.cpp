@@ -259,6 +259,34 @@ TEST_F(SessionTest, ConvertsLosslessly) {
   EXPECT_NE(status.message().find("value 77 at [3]"), std::string::npos) << status.message();
 }
 
+TEST_F(SessionTest, RulesOfAPart) {
+  TinyOptions options;
+  options.editProgram = [](fb::ProgramT &program) {
+    const uint32_t one = uint32_t(program.exprs.size());
+    program.exprs.push_back({fb::ExprKind::constant, 0, 0, 1});
+    program.exprs.push_back({fb::ExprKind::constant, 0, 0, 4});
+    program.value_rules[0]->begin = {one};
+    program.value_rules[0]->end = {one + 1};
+  };
+  makePackage(options);
+  auto session = make();
+  for (int64_t place : {0, 4, 5, 1, 3}) {
+    TinyBatch batch(6);
+    batch.id[size_t(place)] = 4;
+    const Status status = session->check({batch.batch()});
+    EXPECT_EQ(status.ok(), place == 0 || place > 3) << place;
+    if (!status.ok())
+      EXPECT_NE(status.message().find("value 4 at [" + std::to_string(place) + "] is out of range"),
+                std::string::npos)
+          << status.message();
+  }
+  // A part that is cut off with the batch.
+  TinyBatch two(2);
+  EXPECT_TRUE(session->check({two.batch()}).ok());
+  two.id[1] = 4;
+  EXPECT_FALSE(session->check({two.batch()}).ok());
+}
+
 TEST_F(SessionTest, KernelErrorsNameTheNode) {
   TinyOptions options;
   options.valueRule = false;

@@ -4,8 +4,13 @@
 // Sums of floats are the dialect's scatter, and so is plain writing, where a second one counts what
 // was written (ONNX forbids to write an element twice). Other reductions and integers, which are
 // rare, compare every index with every position.
+//
+// An index that is none ends the run: the dialect's scatter says so itself, elsewhere indices that
+// are not known are read through a check.
 
+#include "dialects/Train/Loops/Loops.h"
 #include "lib/Conversion/ONNXToTrain/Handlers.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/IndexBounds.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
@@ -18,18 +23,20 @@ namespace trainc::legalize {
 namespace {
 
 /// `updates` go to `data` with coordinate `axis` replaced by `indices`. Data and updates have equal
-/// sizes but for `axis`; indices have the updates' shape, and none is negative.
+/// sizes but for `axis`; indices have the updates' shape, and none is negative where they are
+/// compared.
 struct Scatter {
   NodeContext &c;
   TrainBuilder &tb;
   StringRef reduction;
   int64_t axis;
 
+  /// Only sums of floats have a kernel that is fast and keeps an order.
+  bool sums() const {
+    return isa<FloatType>(c.element(0)) && (reduction == "none" || reduction == "add");
+  }
   Value run(Value data, Value indices, Value updates) {
-    // Only sums of floats have a kernel that is fast and keeps an order.
-    bool sums =
-        isa<FloatType>(train::getElementType(data)) && (reduction == "none" || reduction == "add");
-    return sums ? bySum(data, indices, updates) : byComparison(data, indices, updates);
+    return sums() ? bySum(data, indices, updates) : byComparison(data, indices, updates);
   }
 
 private:
@@ -97,6 +104,14 @@ static Value positive(TrainBuilder &tb, Value indices, DimAttr size) {
   return tb.select(tb.compare("lt", indices, zero), tb.add(indices, end), indices);
 }
 
+/// As `positive`, of indices whose values are not known: others than of an axis of `size` end the
+/// run.
+static Value checked(TrainBuilder &tb, Value indices, DimAttr size) {
+  DimAttr last = size - tb.dimAttr(1);
+  indices = train::WithinOp::create(tb.b(), tb.loc(), indices, last, /*fromEnd=*/true);
+  return positive(tb, indices, size);
+}
+
 /// Checks data, indices and updates, and reads the reduction; "" with a reason.
 static StringRef reductionOf(NodeContext &c) {
   StringRef reduction = c.attr("reduction", "none");
@@ -114,6 +129,24 @@ static StringRef reductionOf(NodeContext &c) {
   return "";
 }
 
+/// Whether every `depth`-th of the indices, from number `i` on, is one of an axis of `size`;
+/// nothing where they are not known.
+static std::optional<bool> areInside(NodeContext &c, int64_t i, int64_t depth, DimAttr size) {
+  const Content *known = c.content(1);
+  auto indices = known ? known->constants() : std::nullopt;
+  if (!indices)
+    return std::nullopt;
+  for (size_t at = i; at < indices->size(); at += depth) {
+    int64_t index = (*indices)[at];
+    // Also for indices from the end.
+    DimAttr least = c.dim(index < 0 ? -(index + 1) : index); // the axis is larger
+    if (!c.state.bounds.atMost(least, size - c.dim(1)) &&
+        !c.state.bounds.demandAtMost(least - size, -1))
+      return false;
+  }
+  return true;
+}
+
 static LogicalResult scatterElements(NodeContext &c) {
   int64_t rank = c.rank(0);
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), rank);
@@ -127,8 +160,13 @@ static LogicalResult scatterElements(NodeContext &c) {
   // have.
   Dims dims = c.dims(0), region = c.dims(1), start(rank, c.dim(0));
   region[*axis] = dims[*axis];
-  Value data = c.tensor(0), indices = positive(tb, c.tensor(1), dims[*axis]);
   Scatter scatter{c, tb, reduction, *axis};
+  Value data = c.tensor(0), indices = c.tensor(1);
+  if (areInside(c, 0, 1, dims[*axis]).value_or(false) ||
+      isIndexOf(c.state.bounds, indices, dims[*axis]))
+    indices = positive(tb, indices, dims[*axis]);
+  else if (!scatter.sums())
+    indices = checked(tb, indices, dims[*axis]);
   if (region == dims)
     return c.set(scatter.run(data, indices, c.tensor(2)));
   // Indices may cover less than the data along other axes: only that part changes.
@@ -152,18 +190,8 @@ static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
       if (gather.getBatchDims() == 0 && gather.getIndices() == c.tensor(1) &&
           train::getDims(gather.getData())[i] == size)
         return true;
-  const Content *known = c.content(1);
-  if (auto indices = known ? known->constants() : std::nullopt) {
-    for (size_t at = i; at < indices->size(); at += depth) {
-      int64_t index = (*indices)[at];
-      // Also for indices from the end.
-      DimAttr least = c.dim(index < 0 ? -(index + 1) : index); // the axis is larger
-      if (!c.state.bounds.atMost(least, size - c.dim(1)) &&
-          !c.state.bounds.demandAtMost(least - size, -1))
-        return false;
-    }
-    return true;
-  }
+  if (std::optional<bool> known = areInside(c, i, depth, size))
+    return *known;
   // Positions of an axis are less than its size.
   auto positions = positionTuple(c.tensor(1));
   return positions && int64_t(positions->size()) == depth &&
@@ -200,29 +228,24 @@ static LogicalResult scatterNd(NodeContext &c) {
   DimAttr rows = train::product(c.context(), sizes.take_front(*depth));
   DimAttr width = train::product(c.context(), sizes.drop_front(*depth));
   DimAttr tuples = train::product(c.context(), ArrayRef<DimAttr>(indices).drop_back());
-  Value tuple = tb.reshape(c.tensor(1), {tuples, c.dim(*depth)}), row, inside;
+  Scatter scatter{c, tb, reduction, 0};
+  Value row;
   // Horner's rule, over the axes that tuples name.
   for (int64_t i = 0; i < *depth; ++i) {
-    Value index = tb.reshape(tb.sliceAxis(tuple, 1, c.dim(i), c.dim(1)), {tuples});
-    index = positive(tb, index, data[i]);
+    Value index =
+        tb.reshape(tb.sliceAxis(c.tensor(1), c.rank(1) - 1, c.dim(i), c.dim(1)), {tuples});
+    if (isInside(c, i, *depth) || isIndexOf(c.state.bounds, index, data[i]))
+      index = positive(tb, index, data[i]);
     // An index beyond its axis would be the number of another tuple.
-    if (*depth > 1 && !isInside(c, i, *depth)) {
-      Value size = tb.splat(tb.dim(data[i], tb.b().getI64Type()), index);
-      Value here = tb.logicalAnd(tb.compare("ge", index, tb.scalarLike(index, 0)),
-                                 tb.compare("lt", index, size));
-      inside = inside ? tb.logicalAnd(inside, here) : here;
-    }
+    else if (*depth > 1 || !scatter.sums())
+      index = checked(tb, index, data[i]);
     if (row)
       row = tb.mul(row, tb.splat(tb.dim(data[i], tb.b().getI64Type()), row));
     row = tb.add(row, index);
   }
-  // Then it is the number of no row, and no update goes anywhere.
-  if (inside)
-    row = tb.select(inside, row, tb.splat(tb.dim(rows, tb.b().getI64Type()), row));
   Value flat = tb.reshape(c.tensor(0), {rows, width});
   Value updates = tb.reshape(c.tensor(2), {tuples, width});
-  Value y =
-      Scatter{c, tb, reduction, 0}.run(flat, tb.broadcast(row, {tuples, width}, {0}), updates);
+  Value y = scatter.run(flat, tb.broadcast(row, {tuples, width}, {0}), updates);
   return c.set(tb.reshape(y, data));
 }
 
@@ -247,7 +270,12 @@ static LogicalResult tensorScatter(NodeContext &c) {
   if (c.has(2)) {
     if (!c.needInteger(2) || c.rank(2) != 1 || c.dims(2)[0] != dims[0])
       return c.fail("it needs one write index a sample");
-    at = tb.sub(at, tb.broadcast(tb.cast(c.tensor(2), integer), dims, {0}));
+    Value first = c.tensor(2);
+    // Behind the cache there is nothing to go on at.
+    if (mode == "linear")
+      first = train::WithinOp::create(tb.b(), tb.loc(), first, dims[*axis] - c.dims(1)[*axis],
+                                      /*fromEnd=*/false);
+    at = tb.sub(at, tb.broadcast(tb.cast(first, integer), dims, {0}));
     // Modulo the cache: the update goes on at its start.
     if (mode == "circular")
       at = train::ModOp::create(tb.b(), tb.loc(), at.getType(), at,

@@ -308,7 +308,7 @@ private:
     // Numbers of the steps, for the ends of sequences.
     Value lengths;
     if (c.has(4)) {
-      lengths = train::WithinOp::create(tb.b(), tb.loc(), c.tensor(4), length);
+      lengths = train::WithinOp::create(tb.b(), tb.loc(), c.tensor(4), length, /*fromEnd=*/false);
       inputs.scanned.push_back(tb.iota({length}, c.element(4), 0));
     }
     train::LoopOp all = train::buildLoop(tb, inputs, [&](train::LoopStep &one) {
