@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace trainc;
@@ -429,6 +430,50 @@ DimAttr divideExactly(DimAttr a, DimAttr b) {
   return rest.empty() ? toDim(a.getContext(), quotient) : DimAttr();
 }
 
+/// The floor of a / divisor as a sum with a smaller one, by whichever of these rules applies first;
+/// null where none does. Equal sizes of chains of strided convolutions become equal expressions.
+///   (d*q + r) / d = q + r / d;  the number in r is from 0 to d - 1, so that all shifts look alike
+///   (g*x + c) / (g*d) = (x + c / g) / d
+///   (x / e + y) / d = (x + e*y) / (e*d)
+static DimAttr simplifyQuotient(DimAttr a, int64_t divisor) {
+  MLIRContext *context = a.getContext();
+  auto number = [&](int64_t value) { return DimAttr::constant(context, value); };
+  Polynomial quotient, rest, names;
+  int64_t common = divisor;
+  for (auto &[m, c] : toPolynomial(a)) {
+    // Terms keep their sign: bounds of a difference would be lost otherwise.
+    quotient[m] = c / divisor;
+    rest[m] = c % divisor;
+    if (!m.empty()) {
+      names[m] = rest[m];
+      common = std::gcd(common, rest[m]);
+    } else if (rest[m] < 0) {
+      quotient[m] -= 1;
+      rest[m] += divisor;
+    }
+  }
+  DimAttr left = toDim(context, rest);
+  if (left != a)
+    return toDim(context, quotient) + floorDiv(left, number(divisor));
+  if (common > 1) {
+    for (auto &entry : names)
+      entry.second /= common;
+    return floorDiv(toDim(context, names) + number(rest[Monomial()] / common),
+                    number(divisor / common));
+  }
+  for (auto &[m, c] : names) {
+    auto inner = m.size() == 1 && c == 1 ? dyn_cast<DimFnAttr>(m[0]) : DimFnAttr();
+    if (!inner || inner.getKind() != DimFnKind::floordiv)
+      continue;
+    std::optional<int64_t> by = cast<DimAttr>(inner.getRhs()).getConstant();
+    int64_t product;
+    if (by && *by > 0 && !llvm::MulOverflow(*by, divisor, product))
+      return floorDiv(cast<DimAttr>(inner.getLhs()) + (a - atomDim(inner)) * number(*by),
+                      number(product));
+  }
+  return {};
+}
+
 DimAttr floorDiv(DimAttr a, DimAttr b) {
   if (b.isConstant(1))
     return a;
@@ -436,15 +481,9 @@ DimAttr floorDiv(DimAttr a, DimAttr b) {
     return DimAttr::constant(a.getContext(), floorDivide(*a.getConstant(), *b.getConstant()));
   if (DimAttr exact = divideExactly(a, b))
     return exact;
-  // (b * q + number) / b is q and the floor of number / b: halves of what is even.
-  if (std::optional<int64_t> divisor = b.getConstant(); divisor && *divisor > 0) {
-    DimAttr number = DimAttr::constant(a.getContext(), 0);
-    for (auto [c, m] : llvm::zip_equal(a.getCoefficients(), a.getMonomials()))
-      if (m.empty())
-        number = DimAttr::constant(a.getContext(), c);
-    if (DimAttr quotient = divideExactly(a - number, b))
-      return quotient + floorDiv(number, b);
-  }
+  if (std::optional<int64_t> divisor = b.getConstant(); divisor && *divisor > 0)
+    if (DimAttr simpler = simplifyQuotient(a, *divisor))
+      return simpler;
   return makeFn(DimFnKind::floordiv, a, b);
 }
 DimAttr mod(DimAttr a, DimAttr b) {
@@ -452,6 +491,12 @@ DimAttr mod(DimAttr a, DimAttr b) {
     return DimAttr::constant(a.getContext(), 0);
   if (a.getConstant() && b.getConstant() && *b.getConstant() != 0) {
     return DimAttr::constant(a.getContext(), floorModulo(*a.getConstant(), *b.getConstant()));
+  }
+  if (std::optional<int64_t> divisor = b.getConstant(); divisor && *divisor > 0) {
+    Polynomial rest;
+    for (auto &[m, c] : toPolynomial(a))
+      rest[m] = floorModulo(c, *divisor);
+    a = toDim(a.getContext(), rest);
   }
   return makeFn(DimFnKind::mod, a, b);
 }

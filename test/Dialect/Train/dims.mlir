@@ -28,6 +28,11 @@ func.func private @divided(tensor<?x0xf32, #train.dims<floordiv(batch * 8, 8), m
 // CHECK-SAME: #train.dims<2*h - 1, h + 1, floordiv(h + 1, 2)>
 func.func private @halves(tensor<?x?x?xf32, #train.dims<floordiv(4 * h - 1, 2), floordiv(2 * h + 3, 2), floordiv(h + 1, 2)>>)
 
+// Shifts look alike, and a quotient of a quotient is one.
+// CHECK-LABEL: @quotients
+// CHECK-SAME: #train.dims<floordiv(h, 2) - 1, floordiv(h + 3, 8), floordiv(h, 2) + h, mod(h + 1, 4)>
+func.func private @quotients(tensor<?x?x?x?xf32, #train.dims<floordiv(h - 2, 2), floordiv(floordiv(floordiv(h - 1, 2), 2) + 1, 2), floordiv(3 * h, 2), mod(5 * h - 3, 4)>>)
+
 // The value of an expression, and its use in an attribute.
 // CHECK-LABEL: func.func @values
 func.func @values() -> (tensor<i64>, tensor<f32>) {
