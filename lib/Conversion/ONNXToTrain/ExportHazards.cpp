@@ -205,8 +205,8 @@ static std::string nameInTermsOf(DimAttr a, DimAttr b) {
   return isPlain ? "; call the axis '" + a.str() + "' '" + made + "', or fix both with --dim" : "";
 }
 
-/// What to do about it, by what is known of both sizes.
-std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
+/// What to do about two sizes that differ, by what is known of both; "; " comes first.
+static std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   std::optional<int64_t> fixed = a.getConstant() ? a.getConstant() : b.getConstant();
   DimAttr other = a.getConstant() ? b : a;
   if (!fixed) {
@@ -237,6 +237,18 @@ std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   text += origin.empty() ? "is fixed in the export" : "was fixed by the export in " + origin;
   text += ": export with that size dynamic, or compile for one size with --dim ";
   return text + (symbol ? symbol->str() + "=" + std::to_string(*fixed) : std::string("NAME=N"));
+}
+
+void demandEqual(NodeContext &c, DimAttr a, DimAttr b) {
+  c.state.bounds.demandEqual(a, b,
+                             ("node '" + nameOf(c.op) + "' (" + c.op.getOpType() + ") takes '" +
+                              a.str() + "' and '" + b.str() + "' for one size")
+                                 .str());
+}
+
+LogicalResult failUnequal(NodeContext &c, DimAttr a, DimAttr b, const Twine &message) {
+  demandEqual(c, a, b);
+  return c.fail(message + unequalSizesHint(c, a, b));
 }
 
 } // namespace trainc::legalize

@@ -15,9 +15,12 @@ namespace trainc::legalize {
 llvm::LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
                                     const LegalizeResult &result);
 
-/// What to do about two sizes of a node that differ; "; " comes first. Where one of them is a
-/// number, it names the node that made it.
-std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b);
+/// Demands that two sizes of a node are equal (Bounds::demandEqual): where that helps, the graph is
+/// legalized once more.
+void demandEqual(NodeContext &c, DimAttr a, DimAttr b);
+/// Does so, and fails with `message` and what to do about it. Where one of them is a number, that
+/// names the node that made it.
+llvm::LogicalResult failUnequal(NodeContext &c, DimAttr a, DimAttr b, const llvm::Twine &message);
 
 } // namespace trainc::legalize
 

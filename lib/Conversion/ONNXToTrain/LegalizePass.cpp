@@ -17,12 +17,13 @@ LogicalResult legalizeONNX(ModuleOp module, const LegalizeOptions &options,
   if (graphs.size() != 1)
     return module.emitError("expected one onnx.graph, found ") << graphs.size();
   using legalize::Legalizer;
-  Legalizer::Learned learned;
-  // Bounds that tables demand are learned while nodes are legalized, and may be needed before.
+  legalize::LearnedSizes learned;
+  // What tables and joins demand is learned while nodes are legalized, and may be needed before.
   while (true) {
     result = LegalizeResult();
     Legalizer::Outcome outcome = Legalizer(graphs[0], options, result, learned).run();
-    // Every new run has a smaller bound of some symbol, from the finite set of the graph's tables.
+    // Every new run has a smaller bound of some symbol, from the finite set of the graph's tables,
+    // or a larger factor of one, of which there is a largest.
     if (outcome != Legalizer::Outcome::RunAgain)
       return success(outcome == Legalizer::Outcome::Done);
   }

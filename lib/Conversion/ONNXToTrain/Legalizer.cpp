@@ -21,7 +21,7 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
-                     Learned &learned)
+                     LearnedSizes &learned)
     : graph(graph), result(result), learned(learned), builder(graph) {
   this->options = &options;
   registerAll(table);
@@ -686,17 +686,15 @@ LogicalResult Legalizer::finish() {
   return success();
 }
 
-bool Legalizer::learn() {
-  bool any = false;
-  for (auto &[name, info] : bounds.symbols) {
-    // A smaller bound than before means that sizes have to be compared again.
-    if (!info.max)
-      continue;
-    auto [it, added] = learned.try_emplace(name.getValue(), *info.max);
-    any |= added || *info.max < it->second;
-    it->second = std::min(it->second, *info.max);
+/// Data of other sizes are refused, which nobody would expect of a plain name.
+void Legalizer::tellForms() {
+  for (auto &[axis, form] : learned.forms) {
+    std::string size = std::to_string(form.factor) + "*n";
+    if (form.offset)
+      size += " + " + std::to_string(form.offset);
+    warnings.emplace_back(graph.getLoc(), "'" + axis + "' has to be " + size +
+                                              ", data of other sizes are refused: " + form.reason);
   }
-  return any;
 }
 
 Legalizer::Outcome Legalizer::run() {
@@ -718,13 +716,13 @@ Legalizer::Outcome Legalizer::run() {
   };
   if (failed(addInitializers()) || failed(addInputs()))
     return stop(Outcome::Failed);
-  learn(); // the bounds that the user gave
+  learned.learn(bounds); // the bounds that the user gave
   for (auto node : graph.getOps<onnx::NodeOp>()) {
     ++result.nodes;
     if (isLive(node))
       legalizeNode(node);
   }
-  if (learn())
+  if (learned.learn(bounds))
     return stop(Outcome::RunAgain);
   if (failed(reportProblems()) || failed(chooseLoss()))
     return stop(Outcome::Failed);
@@ -732,6 +730,7 @@ Legalizer::Outcome Legalizer::run() {
   // Also where nothing is left to train: an exporter may be why.
   if ((!options->inference && failed(checkParameters(graph, rule, result))) || failed(finished))
     return stop(Outcome::Failed);
+  tellForms();
   for (auto &[loc, text] : warnings)
     emitWarning(loc, text);
   graph.erase();

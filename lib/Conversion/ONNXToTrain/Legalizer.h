@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/ONNXToTrain/Handlers.h"
 #include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/LearnedSizes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -16,13 +17,10 @@ namespace trainc::legalize {
 
 class Legalizer : public Legalization {
 public:
-  /// Upper bounds of symbols, by name, that slices of static tables imply.
-  using Learned = llvm::StringMap<int64_t>;
-
-  /// `learned`: bounds known from an earlier run; new ones are added. Sizes such as min(seq, 512)
-  /// are equal to seq only once its bound is known, and a graph may use them before.
+  /// `learned`: what is known from an earlier run; what is new is added. Sizes such as min(seq,
+  /// 512) are equal to seq only once its bound is known, and a graph may use them before.
   Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
-            Learned &learned);
+            LearnedSizes &learned);
   ~Legalizer() override {
     while (!made.empty()) // users first
       made.pop_back();
@@ -77,7 +75,7 @@ private:
   void legalizeNode(onnx::NodeOp node);
   void addProblem(onnx::NodeOp node, const llvm::Twine &reason);
   llvm::LogicalResult reportProblems();
-  bool learn();
+  void tellForms();
   llvm::LogicalResult chooseLoss();
   llvm::LogicalResult finish();
   void chooseTrained(mlir::Value lossTensor);
@@ -91,7 +89,7 @@ private:
 
   onnx::GraphOp graph;
   LegalizeResult &result;
-  Learned &learned;
+  LearnedSizes &learned;
   mlir::OpBuilder builder;
   mlir::func::FuncOp function;
   HandlerTable table;

@@ -331,8 +331,8 @@ std::optional<Dims> NodeContext::broadcastDims(ArrayRef<Dims> shapes) {
         if (gap.low && gap.high && *gap.low == 0 && *gap.high == 0)
           continue;
       }
-      (void)fail("sizes '" + have.str() + "' and '" + own.str() + "' have to be equal" +
-                 unequalSizesHint(*this, have, own));
+      (void)failUnequal(*this, have, own,
+                        "sizes '" + have.str() + "' and '" + own.str() + "' have to be equal");
       return std::nullopt;
     }
   }

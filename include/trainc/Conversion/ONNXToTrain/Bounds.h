@@ -27,6 +27,13 @@ struct SymbolInfo {
   int64_t axis = 0;
 };
 
+/// How large a symbol may be: factor * n + offset, for whole n from 0 on.
+struct SizeForm {
+  int64_t factor = 1, offset = 0;
+  /// Why.
+  std::string reason;
+};
+
 class Bounds {
 public:
   /// Declared symbols, in order of declaration.
@@ -40,6 +47,13 @@ public:
   DimAttr max(DimAttr a, DimAttr b) const;
   /// Demands expr <= limit by bounding its only symbol; false if it is not linear in one symbol.
   bool demandAtMost(DimAttr expr, int64_t limit);
+  /// Demands a == b by a form of a symbol that makes them equal, as that of an image of which
+  /// halves are doubled: sizes are those of the inputs, so it holds in the next run over the graph.
+  /// False if there is none. `reason` is told to the user.
+  bool demandEqual(DimAttr a, DimAttr b, const std::string &reason);
+
+  /// What was demanded, by symbol.
+  llvm::MapVector<mlir::StringAttr, SizeForm> forms;
 };
 
 } // namespace trainc::legalize

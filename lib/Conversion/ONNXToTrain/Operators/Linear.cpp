@@ -43,9 +43,9 @@ static LogicalResult matmul(NodeContext &c) {
   if (rightVector)
     right.push_back(c.dim(1));
   if (left.back() != right[right.size() - 2])
-    return c.fail("its inner sizes '" + left.back().str() + "' and '" +
-                  right[right.size() - 2].str() + "' differ" +
-                  unequalSizesHint(c, left.back(), right[right.size() - 2]));
+    return failUnequal(c, left.back(), right[right.size() - 2],
+                       "its inner sizes '" + left.back().str() + "' and '" +
+                           right[right.size() - 2].str() + "' differ");
   lhs = tb.reshape(lhs, left);
   rhs = tb.reshape(rhs, right);
   Dims result(left.begin(), left.end() - 1);
@@ -94,8 +94,8 @@ static LogicalResult gemm(NodeContext &c) {
   bool transA = c.attr("transA", int64_t(0)), transB = c.attr("transB", int64_t(0));
   DimAttr left = c.dims(0)[transA ? 0 : 1], right = c.dims(1)[transB ? 1 : 0];
   if (left != right)
-    return c.fail("its inner sizes '" + left.str() + "' and '" + right.str() + "' differ" +
-                  unequalSizesHint(c, left, right));
+    return failUnequal(c, left, right,
+                       "its inner sizes '" + left.str() + "' and '" + right.str() + "' differ");
   Value a = c.tensor(0), b = c.tensor(1);
   transA ^= takeTranspose(a);
   transB ^= takeTranspose(b);
@@ -274,9 +274,9 @@ bool Contraction::equalSizes(Labelled &a, Labelled &b) {
       continue;
     Labelled &small = a.size(label).isConstant(1) ? a : b;
     if (!small.size(label).isConstant(1)) {
-      (void)c.fail("sizes '" + a.size(label).str() + "' and '" + b.size(label).str() +
-                   "' of one label have to be equal" +
-                   unequalSizesHint(c, a.size(label), b.size(label)));
+      (void)failUnequal(c, a.size(label), b.size(label),
+                        "sizes '" + a.size(label).str() + "' and '" + b.size(label).str() +
+                            "' of one label have to be equal");
       return false;
     }
     // Broadcast: the axis repeats what the other has.

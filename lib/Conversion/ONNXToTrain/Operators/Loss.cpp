@@ -101,8 +101,9 @@ static LogicalResult loss(NodeContext &c) {
   // One label for each row of scores.
   for (auto [have, want] : llvm::zip(c.dims(1), expected))
     if (have != want)
-      return c.fail("sizes '" + have.str() + "' of the labels and '" + want.str() +
-                    "' of the scores have to be equal" + unequalSizesHint(c, have, want));
+      return failUnequal(c, have, want,
+                         "sizes '" + have.str() + "' of the labels and '" + want.str() +
+                             "' of the scores have to be equal");
   Value scores = classesLast(c, c.tensor(0)), labels = c.tensor(1);
   Type element = c.element(0);
   // An attribute in ONNX.

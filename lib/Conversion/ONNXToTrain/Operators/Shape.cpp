@@ -271,6 +271,7 @@ static LogicalResult reshape(NodeContext &c) {
     // The same number of elements, as polynomials.
     dims[*inferred] = quotient;
   } else if (total != rest) {
+    demandEqual(c, total, rest);
     return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() +
                   "'; the export fixed this shape: export with the size dynamic" +
                   fixHint({total, rest}));
@@ -581,9 +582,9 @@ static LogicalResult concat(NodeContext &c) {
     // Equal for all sizes.
     for (int64_t a = 0; a < c.rank(0); ++a)
       if (a != *axis && c.dims(i)[a] != c.dims(0)[a])
-        return c.fail("sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
-                      "' of its inputs have to be equal" +
-                      unequalSizesHint(c, c.dims(0)[a], c.dims(i)[a]));
+        return failUnequal(c, c.dims(0)[a], c.dims(i)[a],
+                           "sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
+                               "' of its inputs have to be equal");
     // If all are known the result is.
     known &= c.content(i) != nullptr;
   }

@@ -17,8 +17,8 @@ namespace {
 
 class Declaration {
 public:
-  Declaration(onnx::GraphOp graph, ArrayRef<DimBound> given,
-              const llvm::StringMap<int64_t> &learned, Bounds &bounds)
+  Declaration(onnx::GraphOp graph, ArrayRef<DimBound> given, const LearnedSizes &learned,
+              Bounds &bounds)
       : graph(graph), context(graph.getContext()), given(given), learned(learned), bounds(bounds) {}
 
   std::string run(SmallVectorImpl<SmallVector<DimAttr>> &sizes) {
@@ -57,6 +57,16 @@ private:
     return bound && bound->min == bound->max ? bound->max : std::nullopt;
   }
 
+  /// What an earlier run has learned of axes with that name; null: nothing, or --dim fixes them.
+  DimAttr formOf(StringRef name) const {
+    auto form = learned.forms.find(name.str());
+    if (form == learned.forms.end())
+      return {};
+    return DimAttr::constant(context, form->second.factor) *
+               DimAttr::symbol(context, learned.symbolOf(name)) +
+           DimAttr::constant(context, form->second.offset);
+  }
+
   /// Constant sizes are set at once.
   void findAxes(SmallVectorImpl<SmallVector<DimAttr>> &sizes) {
     sizes.resize(graph.getBody().getNumArguments());
@@ -78,6 +88,7 @@ private:
         DimAttr said = parseSizeName(context, names[axis]);
         if (said && said.getSymbol() == StringRef(name))
           said = {};
+        said = said ? said.substitute([&](StringRef part) { return formOf(part); }) : formOf(name);
         axes.push_back({input, int64_t(axis), std::move(name), said});
       }
     }
@@ -162,7 +173,7 @@ private:
       info.max = bound->max;
     }
     // What an earlier run has learned from tables.
-    if (auto known = learned.find(name); known != learned.end())
+    if (auto known = learned.most.find(name); known != learned.most.end())
       limit(info, known->second);
     return DimAttr::symbol(context, name);
   }
@@ -220,7 +231,7 @@ private:
   onnx::GraphOp graph;
   MLIRContext *context;
   ArrayRef<DimBound> given;
-  const llvm::StringMap<int64_t> &learned;
+  const LearnedSizes &learned;
   Bounds &bounds;
   SmallVector<Axis> axes;
   /// Names whose values are told, and those that an axis tells of which they are only a part.
@@ -232,8 +243,7 @@ private:
 } // namespace
 
 std::string trainc::legalize::declareInputSizes(onnx::GraphOp graph, ArrayRef<DimBound> given,
-                                                const llvm::StringMap<int64_t> &learned,
-                                                Bounds &bounds,
+                                                const LearnedSizes &learned, Bounds &bounds,
                                                 SmallVectorImpl<SmallVector<DimAttr>> &sizes) {
   return Declaration(graph, given, learned, bounds).run(sizes);
 }

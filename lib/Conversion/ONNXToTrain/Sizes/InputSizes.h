@@ -4,14 +4,13 @@
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SIZES_INPUTSIZES_H
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/LearnedSizes.h"
 #include "trainc/Conversion/Legalize.h"
-#include "trainc/Conversion/ONNXToTrain/Bounds.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace trainc::legalize {
 
 /// Declares the symbols of the inputs' axes in `bounds`, within what `given` (`--dim`) and
-/// `learned` (upper bounds by name) say, and sets `sizes`, by input and axis; inputs that are no
+/// `learned` say, and sets `sizes`, by input and axis; inputs that are no
 /// ranked tensors have none.
 ///
 /// An axis whose name is an expression (parseSizeName) has that size, where each name in it is
@@ -21,7 +20,7 @@ namespace trainc::legalize {
 ///
 /// Returns what is wrong with `given`, or "".
 std::string declareInputSizes(onnx::GraphOp graph, llvm::ArrayRef<DimBound> given,
-                              const llvm::StringMap<int64_t> &learned, Bounds &bounds,
+                              const LearnedSizes &learned, Bounds &bounds,
                               llvm::SmallVectorImpl<llvm::SmallVector<DimAttr>> &sizes);
 
 } // namespace trainc::legalize
