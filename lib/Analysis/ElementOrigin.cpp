@@ -5,6 +5,7 @@
 
 #include "dialects/Train/Collectives/Collectives.h"
 #include "dialects/Train/Ranges/Ranges.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -25,13 +26,20 @@ static bool movesElements(Operation *op) {
 
 /// The block argument whose elements `value` has, moved or converted; none where anything else is
 /// computed.
+/// Nothing for what the body of a loop gets: other elements in each step, and its numbers are not
+/// those of the function's arguments.
+static BlockArgument ofFunction(Value argument) {
+  auto found = cast<BlockArgument>(argument);
+  return isa<FunctionOpInterface>(found.getOwner()->getParentOp()) ? found : BlockArgument();
+}
+
 BlockArgument trainc::findOrigin(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!movesElements(def))
       return {};
     value = def->getOperand(0);
   }
-  return cast<BlockArgument>(value);
+  return ofFunction(value);
 }
 
 /// Sums over ranks are never of arguments that ranks hold a shard of: a call that has such an
@@ -47,5 +55,5 @@ BlockArgument trainc::findConverted(Value value) {
     else
       return {};
   }
-  return cast<BlockArgument>(value);
+  return ofFunction(value);
 }

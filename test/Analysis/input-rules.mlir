@@ -7,6 +7,7 @@
 !shard = tensor<?x64xf32, #train.dims<64*floordiv(world + 1, world), 64>>
 
 train.symbol @batch min 1 input "ids" axis 0
+train.symbol @seq min 1 input "x" axis 0
 train.symbol @world min 1 {train.run}
 train.symbol @rank min 0 {train.run}
 
@@ -58,4 +59,21 @@ func.func @scatters(%x: !rows, %ids: !ids {train.role = "input", train.name = "i
   %1 = train.scatter_add %ids, %x axis = 0 unique : !ids, !rows -> tensor<8x64xf32>
   %2 = train.scatter_elements_add %at, %y axis = 0 : tensor<2x4xi32>, tensor<2x4xf32> -> tensor<3x4xf32>
   return
+}
+
+// The arguments of a loop's body are not the function's: %step is no input "x", and %at is none of three.
+func.func @loop(%x: tensor<?xi64, #train.dims<seq>> {train.role = "input", train.name = "x"},
+                %table: tensor<100x4xf32> {train.role = "parameter", train.name = "t"},
+                %h: tensor<4xf32> {train.role = "input", train.name = "h"}) -> tensor<4xf32> {
+  %steps = train.iota 0 : tensor<?xi64, #train.dims<seq>>
+  %0 = train.loop(%h) scanned(%steps, %x, %x) invariant(%table) steps <seq> : (tensor<4xf32>, tensor<?xi64, #train.dims<seq>>, tensor<?xi64, #train.dims<seq>>, tensor<?xi64, #train.dims<seq>>, tensor<100x4xf32>) -> tensor<4xf32> {
+  ^bb0(%state: tensor<4xf32>, %number: tensor<i64>, %step: tensor<i64>, %at: tensor<i64>, %rows: tensor<100x4xf32>):
+    %1 = train.gather %rows, %number axis = 0 : tensor<100x4xf32>, tensor<i64> -> tensor<4xf32>
+    %2 = train.gather %rows, %step axis = 0 : tensor<100x4xf32>, tensor<i64> -> tensor<4xf32>
+    %3 = train.gather %rows, %at axis = 0 : tensor<100x4xf32>, tensor<i64> -> tensor<4xf32>
+    %4 = train.add %1, %2 : tensor<4xf32>
+    %5 = train.add %4, %3 : tensor<4xf32>
+    train.loop_yield %5 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
 }
