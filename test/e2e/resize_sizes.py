@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Resizes of sizes that only a run knows: `resize_sizes.py TRAINC TRAINC_RUN MAKE_ONNX`.
+"""Resizes and pools of sizes that only a run knows: `resize_sizes.py TRAINC TRAINC_RUN MAKE_ONNX`.
 
-Every mode is compiled once for all heights and once for each height; loss and gradients have to be
+Every one is compiled once for all heights and once for each height; loss and gradients have to be
 the same but for the order of sums. Tables of known sizes are held against PyTorch elsewhere (`pools`)
 and against ONNX's node tests.
 """
@@ -32,6 +32,14 @@ CASES = [
     ("cubic", "align_corners", "floor", 1.5, ""),
     ("cubic", "half_pixel", "floor", 2, " exclude_outside=1"),
 ]
+#: Where a last window begins in the image but ends behind it, and where it would begin behind it.
+POOLS = [
+    "MaxPool(X) -> Y kernel_shape=[2,1] strides=[2,1] ceil_mode=1",
+    "MaxPool(X) -> Y kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] ceil_mode=1",
+    "AveragePool(X) -> Y kernel_shape=[2,2] strides=[3,2] pads=[1,1,1,1] ceil_mode=1",
+    "AveragePool(X) -> Y kernel_shape=[3,2] strides=[2,1] pads=[1,0,0,1] ceil_mode=1 count_include_pad=1",
+    "LpPool(X) -> Y kernel_shape=[2,3] strides=[2,1] dilations=[1,1] ceil_mode=1",
+]
 WIDTH = 3
 #: Heights of x and t: up, and down to a single row.
 HEIGHTS = [(5, 8), (2, 1)]
@@ -41,8 +49,12 @@ def model():
     """A loss of sums of squares, one a case, each with a parameter that scales the columns."""
     lines = [f"input x f32[batch,1,h,{WIDTH}]", f"input t f32[batch,1,th,{WIDTH}]", "init none f32[0] ="]
     lines += ["node Shape(t) -> size"]
-    for i, (mode, transform, nearest, scale, more) in enumerate(CASES):
+    count = len(CASES) + len(POOLS)
+    for i in range(count):
         lines += [f"init q{i} f32[{WIDTH}] = 0.9 1.2 -0.7", f"node Mul(x, q{i}) -> x{i}"]
+    for i, pool in enumerate(POOLS, len(CASES)):
+        lines += [f"node {pool}".replace("X", f"x{i}").replace("Y", f"y{i}")]
+    for i, (mode, transform, nearest, scale, more) in enumerate(CASES):
         inputs = f"x{i}, none, none, size"
         if scale:
             lines += [f"init s{i} f32[4] = 1 1 {scale} 1"]
@@ -50,9 +62,9 @@ def model():
         lines += [
             f'node Resize({inputs}) -> y{i} mode="{mode}" coordinate_transformation_mode="{transform}" '
             f'nearest_mode="{nearest}"{more}',
-            f"node ReduceSumSquare(y{i}) -> l{i} keepdims=0",
         ]
-    lines += ["node Sum(" + ", ".join(f"l{i}" for i in range(len(CASES))) + ") -> loss", "output loss f32[]"]
+    lines += [f"node ReduceSumSquare(y{i}) -> l{i} keepdims=0" for i in range(count)]
+    lines += ["node Sum(" + ", ".join(f"l{i}" for i in range(count)) + ") -> loss", "output loss f32[]"]
     return "\n".join(lines) + "\n"
 
 
@@ -87,11 +99,11 @@ def main():
                 error = float(np.abs(found[name] - value).max() / np.abs(value).max())
                 if not error <= 1e-6:
                     failures += 1
-                    case = CASES[int(name[1:])] if name != "loss" else ""
+                    case = [*CASES, *POOLS][int(name[1:])] if name != "loss" else ""
                     print(f"heights {h} and {th}: {name} {case}: {found[name]}, expected {value}")
     if failures:
         sys.exit(f"{failures} values differ")
-    print(f"{len(CASES)} resizes of {len(HEIGHTS)} heights")
+    print(f"{len(CASES)} resizes and {len(POOLS)} pools of {len(HEIGHTS)} heights")
 
 
 if __name__ == "__main__":

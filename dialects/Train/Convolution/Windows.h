@@ -13,8 +13,8 @@ struct Sliding {
   int64_t taps = 1, stride = 1, dilation = 1;
   /// The axis, what surrounds it, and the number of windows.
   DimAttr size, low, high, count;
-  /// The part of `high` that only ceil_mode adds.
-  int64_t beyond = 0;
+  /// The part of `high` that only ceil_mode adds, where a pool has it.
+  DimAttr beyond = {};
 
   /// Positions from the first to the last tap.
   int64_t reach() const { return (taps - 1) * dilation + 1; }

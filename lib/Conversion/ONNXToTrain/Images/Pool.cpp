@@ -127,7 +127,7 @@ static LogicalResult averagePool(NodeContext &c) {
   for (auto [i, s] : llvm::enumerate(*slidings)) {
     // Elements that windows reach, with all padding.
     DimAttr end = s.size + s.low + s.high;
-    DimAttr counted = withPads ? end - c.dim(s.beyond) : s.size;
+    DimAttr counted = withPads ? end - s.beyond : s.size;
     DimAttr low = withPads ? c.dim(0) : s.low;
     if (counted == end) {
       assert(s.taps > 0 && "readSlidings has asked");

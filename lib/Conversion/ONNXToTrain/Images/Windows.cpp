@@ -2,11 +2,36 @@
 // Sliding windows from the attributes of convolutions and pools.
 
 #include "lib/Conversion/ONNXToTrain/Images/Windows.h"
-#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 
 namespace trainc::legalize {
+
+/// The windows of ceil_mode, which may reach beyond the end: `room` is what a window can move by.
+static void countRoundedUp(NodeContext &c, Sliding &s, DimAttr room) {
+  DimAttr stride = c.dim(s.stride), one = c.dim(1), none = c.dim(0);
+  // One window at least, refused when sizes come if it may not be so.
+  DimAttr rounded = room + c.dim(s.stride - 1);
+  (void)c.state.bounds.demandAtMost(none - rounded, 0);
+  // A window has to begin inside of the input or of what is before it. Which bound is the lower one
+  // is the same for all sizes: pads are numbers.
+  DimAttr inside = s.size + s.low - one;
+  std::optional<int64_t> further = (rounded - inside).getConstant();
+  assert(further && "attributes give numbers");
+  DimAttr last = train::floorDiv(*further <= 0 ? rounded : inside, stride);
+  s.count = last + one;
+  // The last window reaches beyond everything, by this much.
+  s.beyond = last * stride - room;
+  if (*further > 0)
+    s.beyond = c.state.bounds.max(s.beyond, none);
+  // Of a single one the taps there are left out: a kernel may be far larger than its input.
+  if (s.count.isConstant(1) && room.getConstant() && !s.beyond.isConstant(0) && s.dilation == 1) {
+    s.taps = *room.getConstant() + s.reach();
+    s.stride = 1;
+    s.beyond = none;
+  }
+  s.high = s.high + s.beyond;
+}
 
 /// `kernel` is the weight's, empty for pools, whose attribute says it.
 std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_t> kernel,
@@ -48,6 +73,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
                   ": give it a kernel of at least one");
     s.low = c.dim(automatic == "NOTSET" ? pads[i] : 0);
     s.high = c.dim(automatic == "NOTSET" ? pads[i + axes] : 0);
+    s.beyond = c.dim(0);
     // A transposed convolution computes its sizes itself.
     if (transposed) {
       slidings.push_back(s);
@@ -67,25 +93,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
       // What a window can move by.
       DimAttr room = s.size + s.low + s.high - c.dim(s.reach());
       if (ceil) {
-        auto known = room.getConstant();
-        if (!known)
-          return fail("ceil_mode needs a size that is known while compiling, not '" + s.size.str() +
-                      "'; export with ceil_mode=False" + fixHint({s.size}));
-        assert(s.low.getConstant() && "attributes give numbers");
-        int64_t count = llvm::divideCeilSigned(*known, s.stride) + 1;
-        // A window has to begin inside of the input or of what is before it.
-        if ((count - 1) * s.stride >= *s.size.getConstant() + *s.low.getConstant())
-          --count;
-        s.count = c.dim(count);
-        // The last window reaches beyond everything, by this much.
-        s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
-        // Of a single one the taps there are left out: a kernel may be far larger than its input.
-        if (count == 1 && s.beyond && s.dilation == 1) {
-          s.taps = *known + s.reach();
-          s.stride = 1;
-          s.beyond = 0;
-        }
-        s.high = s.high + c.dim(s.beyond);
+        countRoundedUp(c, s, room);
       } else {
         // Refused when sizes come, if it may not be so.
         (void)c.state.bounds.demandAtMost(c.dim(0) - room, 0);
