@@ -128,8 +128,44 @@ DimAttr Bounds::max(DimAttr a, DimAttr b) const {
   return atMost(a, b) ? b : atMost(b, a) ? a : train::maxDim(a, b);
 }
 
-/// Of the form factor * symbol + constant; others stay as they are.
+/// The argument and divisor of factor * floor(argument / divisor) + offset, with numbers for all
+/// but the argument; a null attribute for other sizes.
+static DimFnAttr floorOf(DimAttr expr, int64_t &factor, int64_t &offset, int64_t &divisor) {
+  DimFnAttr found;
+  factor = offset = 0;
+  for (auto [coefficient, monomial] : llvm::zip_equal(expr.getCoefficients(), expr.getMonomials()))
+    if (monomial.empty()) {
+      offset = coefficient;
+    } else {
+      auto fn = monomial.size() == 1 ? dyn_cast<DimFnAttr>(monomial[0]) : DimFnAttr();
+      if (found || !fn || fn.getKind() != DimFnKind::floordiv)
+        return {};
+      found = fn;
+      factor = coefficient;
+    }
+  divisor = found ? cast<DimAttr>(found.getRhs()).getConstant().value_or(0) : 0;
+  return divisor > 0 && factor != std::numeric_limits<int64_t>::min() ? found : DimFnAttr();
+}
+
+/// Of the form factor * symbol + constant, or such a size's floor in its place; others stay as they
+/// are.
 bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
+  int64_t scale, added, divisor, most, end;
+  if (DimFnAttr floor = floorOf(expr, scale, added, divisor)) {
+    auto size = cast<DimAttr>(floor.getLhs());
+    constexpr int64_t least = std::numeric_limits<int64_t>::min();
+    if (llvm::SubOverflow(limit, added, most) || most == least)
+      return false;
+    // floor(x / d) is at most m where x is at most m * d + d - 1, and at least m where x is at
+    // least m * d.
+    const int64_t m =
+        scale > 0 ? llvm::divideFloorSigned(most, scale) : -llvm::divideFloorSigned(most, -scale);
+    if (llvm::MulOverflow(m, divisor, end) || end == least ||
+        (scale > 0 && llvm::AddOverflow(end, divisor, end)))
+      return false;
+    return scale > 0 ? demandAtMost(size, end - 1)
+                     : demandAtMost(DimAttr::constant(size.getContext(), 0) - size, -end);
+  }
   const std::optional<LinearSize> linear = asLinear(expr);
   auto it = linear ? symbols.find(linear->symbol) : symbols.end();
   // The bound moves only inward, and never past the other one.

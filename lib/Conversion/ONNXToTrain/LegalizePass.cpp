@@ -18,12 +18,13 @@ LogicalResult legalizeONNX(ModuleOp module, const LegalizeOptions &options,
     return module.emitError("expected one onnx.graph, found ") << graphs.size();
   using legalize::Legalizer;
   legalize::LearnedSizes learned;
-  // What tables and joins demand is learned while nodes are legalized, and may be needed before.
+  // What tables, windows and joins demand is learned while nodes are legalized, and may be needed
+  // before.
   while (true) {
     result = LegalizeResult();
     Legalizer::Outcome outcome = Legalizer(graphs[0], options, result, learned).run();
-    // Every new run has a smaller bound of some symbol, from the finite set of the graph's tables,
-    // or a larger factor of one, of which there is a largest.
+    // Every new run has a narrower bound of some symbol, from the finite set of the graph's tables
+    // and windows, or a larger factor of one, of which there is a largest.
     if (outcome != Legalizer::Outcome::RunAgain)
       return success(outcome == Legalizer::Outcome::Done);
   }

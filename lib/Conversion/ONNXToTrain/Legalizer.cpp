@@ -716,13 +716,14 @@ Legalizer::Outcome Legalizer::run() {
   };
   if (failed(addInitializers()) || failed(addInputs()))
     return stop(Outcome::Failed);
-  learned.learn(bounds); // the bounds that the user gave
+  // The bounds that the user gave.
+  learned.learn(bounds, /*lacking=*/false);
   for (auto node : graph.getOps<onnx::NodeOp>()) {
     ++result.nodes;
     if (isLive(node))
       legalizeNode(node);
   }
-  if (learned.learn(bounds))
+  if (learned.learn(bounds, !problems.empty()))
     return stop(Outcome::RunAgain);
   if (failed(reportProblems()) || failed(chooseLoss()))
     return stop(Outcome::Failed);

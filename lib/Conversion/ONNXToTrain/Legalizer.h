@@ -18,7 +18,8 @@ namespace trainc::legalize {
 class Legalizer : public Legalization {
 public:
   /// `learned`: what is known from an earlier run; what is new is added. Sizes such as min(seq,
-  /// 512) are equal to seq only once its bound is known, and a graph may use them before.
+  /// 512) are equal to seq only once its bound is known, (h - 3) / 2 is a size only once h is known
+  /// to be at least 3, and a graph may use them before.
   Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
             LearnedSizes &learned);
   ~Legalizer() override {

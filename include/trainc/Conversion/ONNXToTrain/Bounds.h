@@ -45,7 +45,8 @@ public:
   /// Smaller and larger of the two, simplified where the order is known.
   DimAttr min(DimAttr a, DimAttr b) const;
   DimAttr max(DimAttr a, DimAttr b) const;
-  /// Demands expr <= limit by bounding its only symbol; false if it is not linear in one symbol.
+  /// Demands expr <= limit by bounding its only symbol; false if it is not linear in one symbol, or
+  /// in the floor of such a size.
   bool demandAtMost(DimAttr expr, int64_t limit);
   /// Demands a == b by a form of a symbol that makes them equal, as that of an image of which
   /// halves are doubled: sizes are those of the inputs, so it holds in the next run over the graph.

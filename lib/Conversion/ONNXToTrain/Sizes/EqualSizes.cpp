@@ -85,17 +85,23 @@ std::string LearnedSizes::symbolOf(StringRef axis) const {
   return form == forms.end() ? axis.str() : (axis + "_by_" + Twine(form->second.factor)).str();
 }
 
-bool LearnedSizes::learn(const Bounds &bounds) {
+bool LearnedSizes::learn(const Bounds &demanded, bool lacking) {
   bool any = false;
-  for (auto &[name, info] : bounds.symbols) {
-    // A smaller bound than before means that sizes have to be compared again.
-    if (!info.max)
-      continue;
-    auto [it, added] = most.try_emplace(name.getValue(), *info.max);
-    any |= added || *info.max < it->second;
-    it->second = std::min(it->second, *info.max);
+  for (auto &[name, info] : demanded.symbols) {
+    auto [it, added] = bounds.try_emplace(name.getValue());
+    DimBound &known = it->second;
+    if (added)
+      known.min = info.min;
+    if (info.max && (!known.max || *info.max < *known.max)) {
+      any = true;
+      known.max = info.max;
+    }
+    if (info.min > known.min) {
+      any |= lacking;
+      known.min = info.min;
+    }
   }
-  for (auto &[name, form] : bounds.forms) {
+  for (auto &[name, form] : demanded.forms) {
     std::string axis = name.getValue().str();
     for (auto &[known, _] : forms)
       if (symbolOf(known) == name.getValue())

@@ -172,9 +172,12 @@ private:
       info.min = std::max(info.min, bound->min);
       info.max = bound->max;
     }
-    // What an earlier run has learned from tables.
-    if (auto known = learned.most.find(name); known != learned.most.end())
-      limit(info, known->second);
+    // What an earlier run has learned from tables and windows.
+    if (auto known = learned.bounds.find(name); known != learned.bounds.end()) {
+      info.min = std::max(info.min, known->second.min);
+      if (known->second.max)
+        limit(info, *known->second.max);
+    }
     return DimAttr::symbol(context, name);
   }
   static void limit(SymbolInfo &info, int64_t most) {

@@ -4,6 +4,7 @@
 #ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SIZES_LEARNEDSIZES_H
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SIZES_LEARNEDSIZES_H
 
+#include "trainc/Conversion/Legalize.h"
 #include "trainc/Conversion/ONNXToTrain/Bounds.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -11,13 +12,15 @@
 namespace trainc::legalize {
 
 struct LearnedSizes {
-  /// Upper bounds of symbols, by name, that slices of static tables imply.
-  llvm::StringMap<int64_t> most;
+  /// Of symbols, by name: upper bounds that slices of static tables imply, lower ones that windows
+  /// do.
+  llvm::StringMap<DimBound> bounds;
   /// Of axes, by name, as joins of their halves demand; n is the symbol that `symbolOf` names.
   std::map<std::string, SizeForm> forms;
 
   /// Adds what a run demanded. Whether anything is new: sizes have to be compared again then.
-  bool learn(const Bounds &bounds);
+  /// `lacking`: some node has failed, for which a larger lower bound is news, too.
+  bool learn(const Bounds &demanded, bool lacking);
   std::string symbolOf(llvm::StringRef axis) const;
 };
 
