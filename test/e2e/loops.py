@@ -110,6 +110,46 @@ graph body
     + HEAD
     + "node Gather(size, zero) -> steps_\nnode Squeeze(steps_) -> steps\n"
     + "node Loop(steps, _, h) -> last, all body=graph:body\n",
+    # A list of Python that a loop of TorchScript appends to.
+    "list": """
+graph body
+  input i i64[]
+  input go bool[]
+  input s f32[batch,4]
+  input before f32
+  output go_on bool[]
+  output next f32[batch,4]
+  output behind f32
+  node Identity(go) -> go_on
+  node Gather(xw, i) -> step axis=0
+  node MatMul(s, r) -> own
+  node Add(own, step) -> sum
+  node Tanh(sum) -> next
+  node Add(next, b) -> seen
+  node SequenceInsert(before, seen) -> behind
+"""
+    + HEAD
+    + """
+node Gather(size, zero) -> steps_
+node Squeeze(steps_) -> steps
+node SequenceEmpty() -> none
+node Loop(steps, _, h, none) -> last, list body=graph:body
+node ConcatFromSequence(list) -> side axis=-1 new_axis=1
+node ConcatFromSequence(list) -> joined axis=0
+node ReduceMax(joined, zero) -> largest keepdims=1
+init two i64[] = 2
+init end i64[] = -1
+node SequenceAt(list, two) -> third
+node SequenceAt(list, end) -> seventh
+node SequenceLength(list) -> length
+node Cast(length) -> count to=1
+node Mul(third, seventh) -> both
+node Div(both, count) -> part
+node Add(part, largest) -> small
+init back i64[1] = 2
+node Unsqueeze(small, back) -> column
+node Mul(side, column) -> all
+""",
 }
 
 

@@ -32,6 +32,11 @@ struct LegalValue {
   unsigned unsignedBits = 0;
   bool isSequence = false;
   llvm::SmallVector<LegalValue *> sequence;
+  /// In the body of a loop that adds a tensor to the sequence in each iteration: the number of what
+  /// is carried, from 1. `sequence` is what this iteration has added.
+  unsigned grows = 0;
+  /// Behind such a loop, in place of `sequence`: the tensors as one, [iterations, axes...].
+  mlir::Value stacked;
 
   explicit LegalValue(mlir::Location loc) : loc(loc) {}
 };

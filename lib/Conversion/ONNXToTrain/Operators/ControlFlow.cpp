@@ -119,10 +119,39 @@ static LegalValue &valueOf(NodeContext &c, Value tensor) {
   return value;
 }
 
+/// The tensor that an iteration has added to the sequence that is carried with this number, from 0;
+/// null with a reason.
+static Value addedTo(NodeContext &c, LegalValue &sequence, size_t number) {
+  if (sequence.grows == number + 1 && sequence.sequence.size() == 1)
+    return c.state.tensorOf(*sequence.sequence[0]);
+  (void)c.fail(
+      "a sequence that its iterations carry has to get one tensor more in each of them, at "
+      "its end: let them carry tensors, and stack what each makes as a result of the body");
+  return {};
+}
+
+/// What an iteration leaves for the next one; null with a reason.
+static Value carriedOn(NodeContext &c, LegalValue &next, Value before) {
+  Value value = next.isSequence ? Value() : c.state.tensorOf(next);
+  if (value && value.getType() == before.getType())
+    return value;
+  auto text = [](Value tensor) {
+    std::string element;
+    llvm::raw_string_ostream(element) << train::getElementType(tensor);
+    return element + " " + train::dimsToString(train::getDims(tensor));
+  };
+  (void)c.fail("its iterations carry values of different types or shapes: one is " + text(before) +
+               " before and " + (value ? text(value) : "a sequence") +
+               " behind an iteration; what grows can be a result of the body, which is stacked, or "
+               "a sequence that it adds to");
+  return {};
+}
+
 /// A loop of the body. It gets `arguments`, and gives `conditions` conditions, then what is carried
-/// and stacked. Null with a reason.
+/// and stacked. `sequences`: the numbers of what is carried that are sequences: what each iteration
+/// adds to them is stacked, in front of all else. Null with a reason.
 static train::LoopOp repeat(NodeContext &c, Region &body, const train::LoopInputs &inputs,
-                            size_t conditions,
+                            size_t conditions, ArrayRef<size_t> sequences,
                             llvm::function_ref<Values(train::LoopStep &)> arguments) {
   bool done = false;
   auto drawn = [&] {
@@ -139,14 +168,16 @@ static train::LoopOp repeat(NodeContext &c, Region &body, const train::LoopInput
       done = truth(c, *results[i]).value_or(false);
     for (size_t i = conditions; done && i < results.size(); ++i) {
       const size_t number = i - conditions;
-      const bool isCarried = number < step.carried.size();
-      Value value = results[i]->isSequence ? Value() : c.state.tensorOf(*results[i]);
-      if (!value || (isCarried && value.getType() != step.carried[number].getType())) {
-        (void)c.fail("its iterations carry values of different types or shapes");
-        done = false;
-      } else {
-        (isCarried ? step.next : step.stacked).push_back(value);
-      }
+      Value value;
+      if (llvm::is_contained(sequences, number))
+        step.stacked.push_back(value = addedTo(c, *results[i], number));
+      else if (size_t at = step.next.size(); at < step.carried.size())
+        step.next.push_back(value = carriedOn(c, *results[i], step.carried[at]));
+      else if (results[i]->isSequence)
+        (void)c.fail("a result of its body that is stacked is a sequence: let it be a tensor");
+      else
+        step.stacked.push_back(value = c.state.tensorOf(*results[i]));
+      done = bool(value);
     }
     // What was begun is thrown away.
     if (!done)
@@ -167,21 +198,50 @@ static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
   train::LoopInputs inputs;
   inputs.steps = trips;
   inputs.scanned = {c.tb.iota({trips}, c.tb.b().getI64Type(), 0)};
-  for (int64_t i = 2; i < c.numInputs(); ++i) {
-    if (!c.has(i))
-      return c.fail("its input " + Twine(i) + " is missing");
-    inputs.initial.push_back(c.tensor(i));
+  const size_t carried = c.numInputs() - 2;
+  SmallVector<size_t> sequences;
+  for (size_t i = 0; i < carried; ++i) {
+    if (!c.has(2 + i))
+      return c.fail("its input " + Twine(2 + i) + " is missing");
+    LegalValue &initial = c.in(2 + i);
+    if (!initial.isSequence) {
+      inputs.initial.push_back(c.tensor(2 + i));
+    } else if (!initial.sequence.empty() || initial.grows || initial.stacked) {
+      return c.fail("the sequence that its iterations add to is not empty before the first one: "
+                    "join what it has to what the loop adds");
+    } else {
+      sequences.push_back(i);
+    }
   }
-  train::LoopOp made = repeat(c, body, inputs, 1, [&](train::LoopStep &step) {
+  train::LoopOp made = repeat(c, body, inputs, 1, sequences, [&](train::LoopStep &step) {
     Values arguments = {&valueOf(c, step.slices[0]), &scalar(c, c.tb.b().getI1Type(), 1)};
-    for (Value value : step.carried)
-      arguments.push_back(&valueOf(c, value));
+    size_t next = 0;
+    for (size_t i = 0; i < carried; ++i) {
+      if (llvm::is_contained(sequences, i)) {
+        arguments.push_back(&c.state.newValue(c.op.getLoc()));
+        arguments.back()->isSequence = true;
+        arguments.back()->grows = i + 1;
+      } else {
+        arguments.push_back(&valueOf(c, step.carried[next++]));
+      }
+    }
     return arguments;
   });
   if (!made)
     return failure();
-  for (auto [i, value] : llvm::enumerate(made.getResults()))
-    (void)c.set(value, i);
+  auto tensors = made.getCarried().begin(), stacked = made.getStacked().begin();
+  for (size_t i = 0; i < carried; ++i) {
+    if (!llvm::is_contained(sequences, i)) {
+      (void)c.set(*tensors++, i);
+      continue;
+    }
+    LegalValue result(c.op.getLoc());
+    result.isSequence = true;
+    result.stacked = *stacked++;
+    (void)c.alias(result, i);
+  }
+  for (int64_t i = carried; stacked != made.getStacked().end(); ++i)
+    (void)c.set(*stacked++, i);
   return success();
 }
 
@@ -260,7 +320,7 @@ static LogicalResult scanOver(NodeContext &c, Region &body, DimAttr length, bool
     inputs.scanned.push_back(axis ? c.tb.transpose(c.tensor(states + i), order)
                                   : c.tensor(states + i));
   }
-  train::LoopOp made = repeat(c, body, inputs, 0, [&](train::LoopStep &step) {
+  train::LoopOp made = repeat(c, body, inputs, 0, {}, [&](train::LoopStep &step) {
     Values arguments;
     for (Value value : llvm::concat<Value>(step.carried, step.slices))
       arguments.push_back(&valueOf(c, value));

@@ -117,11 +117,51 @@ static LogicalResult splitToSequence(NodeContext &c) {
   return success();
 }
 
+/// What reads a sequence that a loop of a size with a name adds to, from within its body.
+static LogicalResult needWhole(NodeContext &c) {
+  if (!c.in(0).grows)
+    return success();
+  return c.fail("a loop of a size that has a name adds to its sequence: within the body it can be "
+                "added to at its end, and no more; read it behind the loop, or carry the tensor");
+}
+
+/// The tensor at a constant position of what a loop has stacked.
+static LogicalResult stackedAt(NodeContext &c, Value stacked, int64_t position) {
+  Dims dims = train::getDims(stacked);
+  DimAttr at = position < 0 ? dims[0] + c.dim(position) : c.dim(position);
+  // The loop makes so many iterations, or the run ends.
+  (void)c.state.bounds.demandAtMost(c.dim(position < 0 ? -position : position + 1) - dims[0], 0);
+  Value part = c.tb.sliceAxis(stacked, 0, at, c.dim(1));
+  dims.erase(dims.begin());
+  return c.set(c.tb.reshape(part, dims));
+}
+
+/// What a loop has stacked, along a new axis or joined along one of each tensor.
+static LogicalResult joinStacked(NodeContext &c, Value stacked) {
+  const int64_t rank = train::getRank(stacked);
+  const bool stack = c.attr("new_axis", int64_t(0)) != 0;
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), rank - !stack);
+  if (!axis)
+    return failure();
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::rotate(order.begin(), order.begin() + 1, order.begin() + *axis + 1);
+  Value moved = *axis ? c.tb.transpose(stacked, order) : stacked;
+  if (stack)
+    return c.set(moved);
+  // Iterations are now in front of the axis, whose part each of them has made.
+  Dims dims = train::getDims(moved);
+  dims[*axis] = dims[*axis] * dims[*axis + 1];
+  dims.erase(dims.begin() + *axis + 1);
+  return c.set(c.tb.reshape(moved, dims));
+}
+
 static LogicalResult sequenceAt(NodeContext &c) {
   auto position = c.constants(1, "position");
-  if (!position || position->size() != 1)
+  if (!position || position->size() != 1 || failed(needWhole(c)))
     return failure();
   LegalValue &sequence = c.in(0);
+  if (sequence.stacked)
+    return stackedAt(c, sequence.stacked, (*position)[0]);
   int64_t at = (*position)[0], size = sequence.sequence.size();
   // Negative positions count from the end.
   at = at < 0 ? at + size : at;
@@ -148,6 +188,11 @@ static LogicalResult sequenceEmpty(NodeContext &c) {
 static LogicalResult changeSequence(NodeContext &c) {
   const bool inserts = c.op.getOpType() == "SequenceInsert";
   const int64_t input = inserts ? 2 : 1;
+  if (c.in(0).stacked)
+    return c.fail("its sequence is what a loop of a size that has a name has made: join it with "
+                  "ConcatFromSequence, and add to the tensor");
+  if ((!inserts || c.has(2)) && failed(needWhole(c)))
+    return failure();
   // A copy: the old sequence stays what it is.
   SmallVector<LegalValue *> elements = c.in(0).sequence;
   int64_t size = elements.size(), at = inserts ? size : size - 1;
@@ -166,18 +211,26 @@ static LogicalResult changeSequence(NodeContext &c) {
     elements.erase(elements.begin() + at);
   LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   result.isSequence = true;
+  result.grows = c.in(0).grows;
   result.sequence = std::move(elements);
   return success();
 }
 
 static LogicalResult sequenceLength(NodeContext &c) {
-  int64_t size = c.in(0).sequence.size();
+  if (failed(needWhole(c)))
+    return failure();
   // Known: sequences exist while compiling only.
-  return c.set(makeScalar(c.tb.b().getI64Type(), {c.dim(size), 0}));
+  DimAttr size =
+      c.in(0).stacked ? train::getDim(c.in(0).stacked, 0) : c.dim(int64_t(c.in(0).sequence.size()));
+  return c.set(makeScalar(c.tb.b().getI64Type(), {size, 0}));
 }
 
 static LogicalResult concatFromSequence(NodeContext &c) {
   LegalValue &sequence = c.in(0);
+  if (failed(needWhole(c)))
+    return failure();
+  if (sequence.stacked)
+    return joinStacked(c, sequence.stacked);
   if (sequence.sequence.empty())
     return c.fail("its sequence is empty");
   bool stack = c.attr("new_axis", int64_t(0)) != 0;
