@@ -4,6 +4,7 @@
 
 #include "dialects/Train/Convolution/Convolution.h"
 #include "lib/Conversion/ONNXToTrain/Images/Windows.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
@@ -26,7 +27,8 @@ static std::optional<SmallVector<int64_t>> kernelOf(NodeContext &c) {
   // The sizes of windows shape the graph: they have to be numbers.
   for (DimAttr size : ArrayRef<DimAttr>(c.dims(1)).drop_front(2)) {
     if (!size.getConstant()) {
-      (void)c.fail("the size of its kernel is not constant");
+      (void)c.fail("the size of its kernel is not constant, but '" + size.str() + "'" +
+                   fixHint({size}));
       return std::nullopt;
     }
     kernel.push_back(*size.getConstant());
