@@ -52,6 +52,7 @@ struct Sliding {
 /// range of the axes in `slidings`, whose starts and sizes are set.
 static Operation *findCrop(ReduceOp op, MutableArrayRef<Sliding> slidings,
                            ArrayRef<int64_t> keptAt) {
+  // Others would still want what is cut off.
   if (!op->hasOneUse())
     return nullptr;
   auto crop = dyn_cast<SubrangeOpInterface>(*op->user_begin());
@@ -59,6 +60,8 @@ static Operation *findCrop(ReduceOp op, MutableArrayRef<Sliding> slidings,
     return nullptr;
   const Subrange range = crop.getSubrange(0, 0);
   Value result = crop->getResult(0);
+  assert(int64_t(range.starts.size()) == getRank(result) && "a range along every axis");
+  // All axes or none are set.
   SmallVector<Sliding> cut(slidings);
   for (int64_t axis = 0; axis < getRank(result); ++axis) {
     auto start = range.starts[axis].getConstant(), size = getDim(result, axis).getConstant();
@@ -84,6 +87,7 @@ static Operation *findCrop(ReduceOp op, MutableArrayRef<Sliding> slidings,
 /// of their positions, or behind g. `at` and `phaseAt`: where axes of `x` and phases are then.
 static Value cutTaps(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, bool beside,
                      SmallVector<int64_t> &at, SmallVector<int64_t> &phaseAt) {
+  assert(at.empty() && phaseAt.empty() && "filled here");
   const SmallVector<DimAttr> dims = getDims(x);
   const int64_t rank = dims.size();
   SmallVector<DimAttr> whole = dims, low(rank, tb.dimAttr(0)), cut;
@@ -137,6 +141,7 @@ LogicalResult trainc::train::sumPhases(ReduceOp op, PatternRewriter &rewriter) {
     if (!getDim(op.getOperand(), i).isConstant(1))
       last = i;
   }
+  // From the innermost spread on, as they were made.
   SmallVector<Sliding> slidings;
   for (SpreadOp spread : llvm::reverse(spreads))
     slidings.push_back({int64_t(spread.getAxis()), int64_t(spread.getTaps()),
@@ -150,6 +155,7 @@ LogicalResult trainc::train::sumPhases(ReduceOp op, PatternRewriter &rewriter) {
   SmallVector<int64_t> at, phaseAt;
   x = cutTaps(tb, x, slidings, beside, at, phaseAt);
   // Position stride * q + r of an axis is q in phase r, where windows move by 1.
+  // What is reached before the first wanted position is left out.
   SmallVector<DimAttr> cut = getDims(x), starts(cut.size(), tb.dimAttr(0));
   for (const Sliding &s : slidings) {
     DimAttr stride = tb.dimAttr(s.stride);

@@ -42,6 +42,7 @@ static bool countsAlong(AffineIntegers &integers, Value value, Value none, Array
   std::optional<double> beyond = getSplatValue(none);
   if (!position || !beyond || !position->constant.isConstant(0))
     return false;
+  // Factors of a row-major number: each axis counts what the ones behind it hold.
   int64_t count = 1;
   for (int64_t axis = getRank(value) - 1; axis >= 0; --axis) {
     const bool counted = llvm::is_contained(axes, axis);
@@ -86,6 +87,7 @@ static Value findMaximum(AffineIntegers &integers, ReduceOp sum) {
   auto here = chosen->getOperand(0).getDefiningOp<CompareOp>();
   if (!here || here.getPredicate() != ComparePredicate::eq)
     return {};
+  // Either operand may be the position, the other the first one.
   for (unsigned side : {0, 1}) {
     Value position = here->getOperand(side);
     Value first = repeatedAlong(here->getOperand(1 - side), axes);
@@ -105,6 +107,7 @@ struct RaiseExtremesPass : trainc::impl::RaiseExtremesPassBase<RaiseExtremesPass
   using RaiseExtremesPassBase::RaiseExtremesPassBase;
 
   void runOnOperation() override {
+    // Found first: what is replaced would no longer match for others.
     AffineIntegers integers;
     SmallVector<std::pair<ReduceOp, Value>> raised;
     getOperation()->walk([&](ReduceOp sum) {
@@ -112,10 +115,12 @@ struct RaiseExtremesPass : trainc::impl::RaiseExtremesPassBase<RaiseExtremesPass
         raised.push_back({sum, maximum});
     });
     for (auto [sum, maximum] : raised) {
+      assert(maximum.getType() == sum.getResult().getType() && "reduced from one value");
       remark::passed(sum->getLoc(), remark::RemarkOpts::name("Raised").category("raise-extremes"))
           << remark::add("{0} is the maximum that its position was found by", describeOp(sum));
       sum.getResult().replaceAllUsesWith(maximum);
     }
+    // Positions that nothing else reads go as well.
     if (!raised.empty())
       for (Block &block : getOperation().getBody())
         eraseDeadOps(block);

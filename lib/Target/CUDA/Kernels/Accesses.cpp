@@ -110,8 +110,10 @@ public:
       return llvm::any_of(op->getOperands(), [&](Value operand) {
         return getRank(operand) != 0 && reads(operand, axes);
       });
+    // Coordinates alone make the value.
     if (op->getNumOperands() == 0)
       return false;
+    // Without a map anything may be read.
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped)
       return true;
@@ -142,6 +144,7 @@ private:
 } // namespace
 
 bool readsAlong(const Structure &structure, int64_t axis) {
+  assert(!structure.isReduced(axis) && "asked of kept axes");
   AxisSearch search;
   for (const Pass &pass : structure.passes)
     for (Operation *op : pass.reductions)

@@ -100,6 +100,8 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
 /// Parts of whole rounds of a tile where these are hardly longer: rows that are left over go one by
 /// one, each of them a wait for memory.
 void ColumnShape::roundParts(int64_t round) {
+  assert(round > 0 && "a tile has rows");
+  // A length that a batch decides is no number here.
   auto known = partRows.getConstant();
   if (!known)
     return;
@@ -112,6 +114,7 @@ void ColumnShape::roundParts(int64_t round) {
 
 /// From the innermost axis on, as long as the code is not too long and the GPU full.
 void ColumnShape::choosePhases(const Structure &s) {
+  assert(writtenOut && "coordinates of phases are numbers in the code");
   auto threads = (outer * vectors).getConstant();
   for (int64_t axis : llvm::reverse(s.kept)) {
     auto size = s.space[axis].getConstant();
@@ -124,6 +127,7 @@ void ColumnShape::choosePhases(const Structure &s) {
   }
   if (phases.empty())
     return;
+  // What is left for threads to share.
   SmallVector<int64_t> others;
   for (int64_t axis : s.kept)
     if (axis != s.vectorAxis && !llvm::is_contained(phases, axis))
@@ -190,6 +194,8 @@ private:
 } // namespace
 
 void ColumnMap::setColumns(Value outer, Value vector, int64_t phase) {
+  assert(phase < shape.phaseCount && "one of the phases");
+  // Both in the order of the space.
   Index outerIndex = e->delinearize(outer, outerSizes);
   Index phaseIndex = e->delinearize(e->constantIndex(phase), phaseSizes);
   auto *nextOuter = outerIndex.begin(), *nextPhase = phaseIndex.begin();
