@@ -32,6 +32,8 @@ static std::optional<Part> partOf(Value value) {
     path.push_back(cast<OpResult>(at));
   part.end = getDims(part.argument);
   part.begin.assign(part.end.size(), DimAttr::constant(value.getContext(), 0));
+  // Where the value's first element would be.
+  SmallVector<DimAttr> first = part.begin;
   bool hasOwnAxes = true;
   for (OpResult result : llvm::reverse(path)) {
     Operation *op = result.getOwner();
@@ -45,11 +47,13 @@ static std::optional<Part> partOf(Value value) {
       continue;
     }
     Subrange range = cut.getSubrange(0, result.getResultNumber());
-    if (!hasOwnAxes || cut.getFill() || llvm::any_of(range.steps, [](int64_t n) { return n != 1; }))
+    if (!hasOwnAxes || llvm::any_of(range.steps, [](int64_t n) { return n != 1; }))
       return std::nullopt;
+    // What padding adds lies outside of the argument, or of what was left of it.
     for (auto [axis, size] : llvm::enumerate(getDims(result))) {
-      part.begin[axis] = part.begin[axis] + range.starts[axis];
-      part.end[axis] = part.begin[axis] + size;
+      first[axis] = first[axis] + range.starts[axis];
+      part.begin[axis] = maxDim(part.begin[axis], first[axis]);
+      part.end[axis] = minDim(part.end[axis], first[axis] + size);
     }
   }
   return part;

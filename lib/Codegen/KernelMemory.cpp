@@ -126,7 +126,9 @@ void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value v
   storeTo(buffer(number), getElementTypeOrSelf(tensor), linearize(index, getDims(tensor)), value);
 }
 
+/// A part of a joined result lies behind those before it.
 void KernelEmitter::store(const Store &place, ArrayRef<ElementIndex> index, Value value) {
+  assert((place.starts.empty() || place.starts.size() == index.size()) && "a start for each axis");
   Index shifted(index);
   for (auto [coordinate, start] : llvm::zip(shifted, place.starts))
     if (!start.isConstant(0))

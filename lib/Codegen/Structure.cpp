@@ -240,6 +240,7 @@ void Analysis::formStores() {
       continue;
     }
     Operation *join = value.getDefiningOp();
+    // A value that is there twice is computed once and stored twice.
     for (auto [part, operand] : llvm::enumerate(join->getOperands()))
       result.stores.push_back({unsigned(number), operand, getJoinStarts(join, part)});
   }

@@ -31,6 +31,8 @@ func.func @rows(%table: tensor<100x64xf32> {train.role = "parameter", train.name
 
 // A rule is about the elements that are read, as far as these are a part of each axis; of others the kernel knows.
 !pairs = tensor<?x3xi64, #train.dims<batch, 3>>
+// Labels are moved by a pad and a slice.
+// expected-remark @+4 {{values of ids at [1, 0] to [batch, 3] from 0, below 6}}
 // expected-remark @+3 {{values of ids at [0, 1] to [batch, 2] from -5, below 5}}
 // expected-remark @+2 {{values of ids at [0, 0] to [batch - 1, 3] from -7, below 7}}
 // expected-remark @+1 {{values of ids at [0, 2] to [batch, 3] from 0, below 4}}
@@ -47,6 +49,9 @@ func.func @parts(%t: tensor<5xf32>, %u: tensor<7xf32>, %ids: !pairs {train.role 
   %9 = train.transpose %ids permutation = [1, 0] : !pairs -> tensor<3x?xi64, #train.dims<3, batch>>
   %10 = train.slice %9 starts = <0, 0> steps = [1, 1] : tensor<3x?xi64, #train.dims<3, batch>> -> tensor<1x?xi64, #train.dims<1, batch>>
   %11 = train.gather %t, %10 axis = 0 : tensor<5xf32>, tensor<1x?xi64, #train.dims<1, batch>> -> tensor<1x?xf32, #train.dims<1, batch>>
+  %fill = train.pad %ids value = -100 : i64 low = <0, 0> : !pairs -> tensor<?x3xi64, #train.dims<batch + 1, 3>>
+  %12 = train.slice %fill starts = <1, 0> steps = [1, 1] : tensor<?x3xi64, #train.dims<batch + 1, 3>> -> !pairs
+  %13 = train.within %12 to <5> : !pairs
   return
 }
 

@@ -4,7 +4,7 @@
 
 // However few columns there are. The mean is made once, behind the sums; the second pass reads it.
 func.func @norm(%x: tensor<?x64x24xf32, #train.dims<batch, 64, 24>>) {
-  // expected-remark @below {{kernel_0_column_pass0 work floordiv(64*batch + 255, 256) grain 2 scratch 512 kernel_0_column_totals0 work 1 grain 2 scratch 0 kernel_0_column_pass1 work floordiv(64*batch + 255, 256) grain 2 scratch 0 temporary}}
+  // expected-remark @below {{kernel_0_column_pass0 work floordiv(batch + 3, 4) grain 2 scratch 512 kernel_0_column_totals0 work 1 grain 2 scratch 0 kernel_0_column_pass1 work floordiv(batch + 3, 4) grain 2 scratch 0 temporary}}
   %0 = train.fusion(%x) : (tensor<?x64x24xf32, #train.dims<batch, 64, 24>>) -> tensor<?x64x24xf32, #train.dims<batch, 64, 24>> {
   ^bb0(%a: tensor<?x64x24xf32, #train.dims<batch, 64, 24>>):
     %1 = train.reduce sum %a axes = [0, 1] : tensor<?x64x24xf32, #train.dims<batch, 64, 24>> -> tensor<24xf32>

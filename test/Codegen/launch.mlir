@@ -4,7 +4,7 @@
 
 // Flat: one axis whatever the rank. Every operand may be updated in place.
 func.func @flat(%x: tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, %y: tensor<?x?x64xf32, #train.dims<batch, seq, 64>>) {
-  // expected-remark @below {{kernel_0_pointwise dims [batch, seq] work floordiv(64*batch*seq + 2047, 2048) grain 9 scratch 0 in place [0->0, 1->0]}}
+  // expected-remark @below {{kernel_0_pointwise dims [batch, seq] work floordiv(batch*seq + 31, 32) grain 9 scratch 0 in place [0->0, 1->0]}}
   %0 = train.fusion(%x, %y) : (tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, tensor<?x?x64xf32, #train.dims<batch, seq, 64>>) -> tensor<?x?x64xf32, #train.dims<batch, seq, 64>> {
   ^bb0(%a: tensor<?x?x64xf32, #train.dims<batch, seq, 64>>, %b: tensor<?x?x64xf32, #train.dims<batch, seq, 64>>):
     %1 = train.add %a, %b : tensor<?x?x64xf32, #train.dims<batch, seq, 64>>

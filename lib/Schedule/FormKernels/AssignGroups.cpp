@@ -298,6 +298,7 @@ private:
     if (!isJoinOfComputedParts(op))
       return false;
     const int g = groups.groupOf(op->getOperand(0));
+    // A join far below would be stored, and kept, from the time of its parts on.
     if (g < 0 || groups[g].closed || !groups[g].reduced.empty() ||
         groups[g].space != getDims(op->getOperand(0)) || !groups.hasRoom(g) ||
         groups[g].minPosition < groups.earliestOf(op) ||

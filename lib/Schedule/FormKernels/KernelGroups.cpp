@@ -218,7 +218,9 @@ void KernelGroups::join(Operation *op, int g) {
   addSources(op);
 }
 
+/// The op is no index arithmetic of its readers any more: they find it in memory.
 void KernelGroups::joinParts(Operation *op, int g) {
+  assert(groups[g].reduced.empty() && "a kernel that reduces stores results of its space only");
   materialize(op);
   join(op, g);
   groups[g].joinsParts = true;

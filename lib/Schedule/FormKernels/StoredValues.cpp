@@ -231,9 +231,11 @@ private:
         }))
       return;
     const Readers readers = readersOf(op);
+    assert(!readers.kernels.empty() && "what nobody reads is not stored");
     Recomputation again(op->getResult(0));
     if (!mayRecompute(op, readers, again))
       return;
+    // By every reader that has no other use for it.
     unsigned more = 0;
     for (int reader : readers.kernels)
       for (Value leaf : again.tensors)
