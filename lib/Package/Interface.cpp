@@ -98,6 +98,23 @@ static void addParameter(PackageInterface &interface, func::FuncOp function, uns
   }
 }
 
+/// The symbol whose axis rows are: one that is called the batch, on whatever axis, as PyTorch's
+/// recurrent layers have the time first. Else that of the first axis of the first input with one.
+static std::string findBatch(ArrayRef<InterfaceTensor> inputs) {
+  StringRef first;
+  for (const InterfaceTensor &input : inputs)
+    for (auto [axis, dim] : llvm::enumerate(getDims(input.type))) {
+      std::optional<StringRef> symbol = dim.getSymbol();
+      if (!symbol)
+        continue;
+      if (symbol->equals_insensitive("batch") || symbol->equals_insensitive("batch_size"))
+        return symbol->str();
+      if (axis == 0 && first.empty())
+        first = *symbol;
+    }
+  return first.str();
+}
+
 FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
   PackageInterface interface;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -184,16 +201,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         interface.rules.push_back(std::move(rule));
     }
   }
-  // The batch is the first axis of the first input that has a symbol there.
-  for (const InterfaceTensor &input : interface.inputs) {
-    SmallVector<DimAttr> dims = getDims(input.type);
-    if (dims.empty() || dims[0].getConstant())
-      continue;
-    if (std::optional<StringRef> symbol = dims[0].getSymbol()) {
-      interface.batchSymbol = symbol->str();
-      break;
-    }
-  }
+  interface.batchSymbol = findBatch(interface.inputs);
   return interface;
 }
 

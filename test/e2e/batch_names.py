@@ -114,6 +114,21 @@ def main():
             code, _, said = run(wrong, "--batch-size", "3", how, "idx")
             if code != 1 or text not in said or "value 7 at" not in said:
                 sys.exit(f"{how}: {code} {said}")
+        # Time first, as PyTorch's recurrent layers have it: rows are the axis that is called the batch.
+        layer = [
+            node("RNN", ["t", "r", "h"], ["", "last"], "layer", attributes=[("hidden_size", 3)]),
+            node("Flatten", ["last"], ["logits"], "flat", attributes=[("axis", 2)]),
+            criterion,
+        ]
+        inputs = [value_info("t", FLOAT, ["time", "batch", 4]), inputs[2]]
+        weights = [tensor("r", [1, 3, 4], [0.1 * i for i in range(12)]), tensor("h", [1, 3, 3], [0.2] * 9)]
+        path.write_bytes(model(layer, inputs, [value_info("loss", FLOAT, [])], weights))
+        subprocess.run([trainc, path, "-o", package, "--target", "cpu:native"], check=True)
+        timed = {"t": rng.standard_normal((5, 6, 4)).astype(np.float32), "labels": data["labels"]}
+        _, found, _ = run(timed, *json_log, "3")
+        halves = [{"t": timed["t"][:, rows], "labels": timed["labels"][rows]} for rows in (np.arange(3), np.arange(3, 6))]
+        if found != [run(half, *json_log, "3")[1][0] for half in halves]:
+            sys.exit(f"time is cut: {found}")
         if both[1] != second[0]:
             sys.exit("the second batch is not cut out of every input")
         if "'u' has another name" not in warnings:
