@@ -145,11 +145,13 @@ static std::optional<Dims> transposedSizes(NodeContext &c, MutableArrayRef<Slidi
     DimAttr full = (s.size - c.dim(1)) * stride + c.dim(s.reach() + more[i]);
     if (!wanted && !automatic.starts_with("SAME")) {
       sizes.push_back(full - s.low - s.high);
-      if (auto size = sizes.back().getConstant(); size && *size < 0) {
-        (void)c.fail("its pads cut off more than the " + full.str() + " positions of axis " +
+      if (auto size = sizes.back().getConstant(); size && *size < 1) {
+        (void)c.fail("its pads leave nothing of the " + full.str() + " positions of axis " +
                      Twine(2 + i) + " of its result; give it smaller pads");
         return std::nullopt;
       }
+      // A mean over no positions is no number.
+      (void)c.state.bounds.demandAtMost(c.dim(1) - sizes.back(), 0);
       continue;
     }
     sizes.push_back(wanted ? c.dim((*wanted)[i]) : s.size * stride);
