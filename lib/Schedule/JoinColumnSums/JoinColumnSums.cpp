@@ -73,6 +73,7 @@ std::optional<llvm::DenseSet<Value>> findMadeOfSums(FusionOp fusion) {
     if (sums || after)
       made.insert(op.result_begin(), op.result_end());
   }
+  // They are vectors of columns, which the second stage has at hand.
   for (auto [result, value] : llvm::zip_equal(
            fusion.getResults(), fusion.getBody().front().getTerminator()->getOperands()))
     if (made.contains(value)) {

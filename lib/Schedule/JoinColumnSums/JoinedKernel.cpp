@@ -49,6 +49,7 @@ FusionOp trainc::joinKernels(OpBuilder &builder, FusionOp first, FusionOp second
   Operation *firstYield = first.getBody().front().getTerminator();
   for (auto [result, yielded] : llvm::zip_equal(first.getResults(), firstYield->getOperands()))
     values.map(result, ofFirst.lookup(yielded));
+  // Results of the first that the second reads are no inputs: they are in the body by now.
   llvm::for_each(second.getInputs(), take);
   cloneBody(inner, second, *body, values, ofSecond);
 

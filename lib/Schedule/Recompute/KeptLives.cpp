@@ -34,6 +34,7 @@ KeptLives::KeptLives(const StepGraph &graph, ArrayRef<Operation *> ops) : graph(
                        isKept(result)});
     }
   }
+  // Sums over all that is kept before a place: what lies between two places is a difference.
   keptBefore.assign(ops.size() + 1, 0);
   for (const Life &life : lives)
     if (life.kept)
@@ -129,6 +130,7 @@ double KeptLives::findPath(ArrayRef<Place> places, double most, std::vector<int>
         if (place.alive[next]->kept && place.alive[next]->first > start)
           addedKept += place.alive[next]->bytes;
       }
+      // What is alive at the place is counted with it, and not with what lies between.
       if (keptBefore[place.position + 1] - keptBefore[start + 1] - addedKept > most)
         break;
       const double before = previous < 0 ? 0 : held[previous];
@@ -138,6 +140,7 @@ double KeptLives::findPath(ArrayRef<Place> places, double most, std::vector<int>
       }
     }
   }
+  // Behind the last place nothing is computed again: all that is kept there lies around at once.
   double least = none;
   int last = -1;
   for (int previous = int(places.size()) - 1; previous >= 0; --previous) {
@@ -179,6 +182,7 @@ std::vector<Layer> KeptLives::cut() const {
     const Place &place = places[number];
     Layer layer;
     layer.ops.append(ops.begin() + start + 1, ops.begin() + place.position + 1);
+    // What was alive at the place before is that layer's result, which both read.
     for (const Life *life : llvm::reverse(place.alive))
       if (life->needed > start)
         layer.outputs.push_back(life->value);

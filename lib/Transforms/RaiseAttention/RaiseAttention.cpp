@@ -179,6 +179,7 @@ private:
     if (getRank(value) == 4)
       return {value, {0, 1, 2, 3}};
     Value apart = TrainBuilder(builder, value.getLoc()).reshape(value, dims);
+    // As trained as what it was.
     if (varied.contains(value))
       varied.insert(apart);
     return {apart, {0, 1, 2, 3}};

@@ -46,6 +46,7 @@ static Value computeIn(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims, Ty
   if (steps == 0 || !isFormula(def))
     return tb.reshape(value, dims);
   IRMapping mapping;
+  // Numbers are the same in any shape.
   for (Value operand : def->getOperands())
     if (getRank(operand) > 0)
       mapping.map(operand, computeIn(tb, operand, dims, low, steps - 1));
@@ -62,6 +63,8 @@ Value trainc::prepareTrainedBias(TrainBuilder &tb, Value bias, ArrayRef<Value *>
   for (auto [axis, dim] : llvm::enumerate(getDims(bias)))
     if (dim == full[axis])
       axes.push_back(axis), kept.push_back(dim);
+  // What is the same for all heads or rows is repeated: its gradient is the sum over them, which
+  // the op does not make.
   const bool isWhole = axes.size() == full.size();
   if (!isWhole)
     bias = tb.broadcast(tb.reshape(bias, kept), full, axes);

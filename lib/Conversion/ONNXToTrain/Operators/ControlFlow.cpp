@@ -204,6 +204,7 @@ static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
     if (!c.has(2 + i))
       return c.fail("its input " + Twine(2 + i) + " is missing");
     LegalValue &initial = c.in(2 + i);
+    // A loop carries tensors of one size: of a list it stacks what each iteration adds.
     if (!initial.isSequence) {
       inputs.initial.push_back(c.tensor(2 + i));
     } else if (!initial.sequence.empty() || initial.grows || initial.stacked) {

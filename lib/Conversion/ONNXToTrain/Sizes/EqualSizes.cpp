@@ -92,10 +92,12 @@ bool LearnedSizes::learn(const Bounds &demanded, bool lacking) {
     DimBound &known = it->second;
     if (added)
       known.min = info.min;
+    // min(seq, 512) may be seq with it, which other nodes compare with.
     if (info.max && (!known.max || *info.max < *known.max)) {
       any = true;
       known.max = info.max;
     }
+    // It makes a size of what might have been below 0; where nothing failed, nothing lacked it.
     if (info.min > known.min) {
       any |= lacking;
       known.min = info.min;

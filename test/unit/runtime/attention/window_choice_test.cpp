@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which gradients of attention with a window the runtime's own kernels take, and which are cuDNN's.
+// Which gradients of attention with a window the runtime's own kernels for windows take. Those for
+// warpgroups would take the rest: they are switched off.
 
 #include "cuda_fixture.h"
 #include "device/cuda/attention/own_attention.h"
+
+#include <cstdlib>
 
 using namespace trainrt::cuda;
 
@@ -10,6 +13,14 @@ namespace {
 
 class WindowChoice : public CudaTest {
 protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    setenv("TRAINRT_WARPGROUP_ATTENTION", "0", 1);
+  }
+  void TearDown() override {
+    unsetenv("TRAINRT_WARPGROUP_ATTENTION");
+    CudaTest::TearDown();
+  }
   static AttentionCall call(int64_t rows, int64_t before, int64_t after, int64_t columns = 64) {
     AttentionCall call;
     call.backward = true;

@@ -5,6 +5,7 @@
 #include "device/cuda/kernels/warpgroup_shapes.h"
 
 #include <algorithm>
+#include <cassert>
 #include <climits>
 #include <cstdlib>
 #include <string>
@@ -145,6 +146,7 @@ bool WarpgroupAttention::canCompute(const AttentionCall &call) const {
 /// `canCompute` has said yes, so the kernels exist.
 Status WarpgroupAttention::prepare(const AttentionCall &call,
                                    std::shared_ptr<const AttentionPlan> &plan) {
+  assert(canCompute(call) && "else it is cuDNN's");
   if (!AttentionKernels::isAligned(call))
     return fail(Code::Unsupported, "attention with dropout needs rows and heads that begin at "
                                    "multiples of 8 columns where TRAINRT_WARPGROUP_ATTENTION is 1");

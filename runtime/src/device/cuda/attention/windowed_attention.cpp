@@ -4,6 +4,7 @@
 #include "device/cuda/attention/windowed_attention.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt::cuda {
 
@@ -94,6 +95,7 @@ bool WindowedAttention::takes(const AttentionCall &call) const {
 /// `takes` has said yes, so the kernels exist.
 Status WindowedAttention::prepare(const AttentionCall &call,
                                   std::shared_ptr<const AttentionPlan> &plan) {
+  assert(takes(call) && "else it is cuDNN's, or that of warpgroups");
   CUfunction queries = nullptr, keys = nullptr;
   TRAINRT_TRY(kernels.find("windowQueries", call, queries));
   TRAINRT_TRY(kernels.find("windowKeys", call, keys));
