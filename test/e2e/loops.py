@@ -158,8 +158,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="trainc-loops-") as scratch:
         run = Run(*sys.argv[1:], scratch)
         for name, text in CASES.items():
-            named = run.gradients(run.compile((text + MEAN).replace("STEPS", "seq")), rows=3, x=x)
-            fixed = run.gradients(run.compile((text + MEAN).replace("STEPS", "7")), rows=3, x=x)
+            named = run.gradients(run.compile((text + MEAN).replace("STEPS", "seq")), row_count=3, x=x)
+            fixed = run.gradients(run.compile((text + MEAN).replace("STEPS", "7")), row_count=3, x=x)
             expect_equal(name, named, fixed)
 
 

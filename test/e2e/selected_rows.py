@@ -106,13 +106,13 @@ class Run:
         subprocess.run([self.tools[0], model, "-o", package, "--target", "cpu:native", *flags], check=True, capture_output=True)
         return package
 
-    def gradients(self, package, rows=None, **arrays):
-        """(loss, {name: gradient}) of all rows as one batch; `rows`: how many, where not the first array's first axis says it."""
+    def gradients(self, package, row_count=None, **arrays):
+        """(loss, {name: gradient}) of all rows as one batch; `row_count`: how many, where not the first array's first axis says it."""
         data, out = self.base / "d.npz", self.base / "g.safetensors"
         np.savez(data, **arrays)
         out.unlink(missing_ok=True)
         command = [self.tools[1], package, "--data", data, "--dump-gradients", out, "--log-format", "json"]
-        command += ["--batch-size", str(rows or len(next(iter(arrays.values()))))]
+        command += ["--batch-size", str(row_count or len(next(iter(arrays.values()))))]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         losses = [json.loads(line).get("loss") for line in done.stdout.splitlines()]
         return [x for x in losses if x is not None][0], safetensors_io.load(out)
