@@ -3,6 +3,7 @@
 // TrainShapeVJP.cpp, generated element accesses in TrainShapeAccess.cpp.
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -143,11 +144,8 @@ static bool comesReshaped(ReshapeOp reshape, Value value, const AxisMap &map, un
       return llvm::is_contained(map.results[0], map.operands[0][axis]);
     });
   auto pointwise = dyn_cast<PointwiseOpInterface>(def);
-  if (!pointwise || def->getNumResults() != 1)
+  if (!pointwise || def->getNumResults() != 1 || dependsOnPlace(pointwise))
     return false;
-  for (int64_t axis = 0; axis < getRank(value); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return false;
   return (def->getNumOperands() == 0 || value.hasOneUse()) &&
          llvm::all_of(def->getOperands(), [&](Value operand) {
            return getRank(operand) == 0 || comesReshaped(reshape, operand, map, depth - 1);

@@ -5,6 +5,7 @@
 
 #include "trainc/Formulas/DrawnMasks.h"
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "trainc/Support/DeadOps.h"
@@ -81,9 +82,8 @@ static std::optional<Drawn> drawnBy(Operation *op, const llvm::DenseMap<Value, D
   if (!result.source)
     return std::nullopt;
   // Where an element lies may not matter.
-  for (int64_t axis = 0; axis < rank; ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return std::nullopt;
+  if (dependsOnPlace(pointwise))
+    return std::nullopt;
   SmallVector<int64_t> index(rank, 0);
   // The formula is of one element, and so are the words: one after the other says all of it.
   for (int word = 0; word < kWords; ++word) {

@@ -2,6 +2,7 @@
 // Ranges of whatever op: what it says itself, within what its type can hold.
 
 #include "dialects/Train/Ranges/Ranges.h"
+#include "dialects/Train/Reorder/Formula.h"
 
 #include "dialects/Train/TrainDialect.h"
 #include <algorithm>
@@ -38,10 +39,9 @@ static std::optional<double> evaluate(Operation *op, ArrayRef<Range> operands) {
       return std::nullopt;
     elements.push_back(operand.lo);
   }
+  if (dependsOnPlace(pointwise))
+    return std::nullopt;
   SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-  for (auto axis : llvm::seq<int64_t>(0, index.size()))
-    if (pointwise.dependsOnIndex(axis))
-      return std::nullopt;
   return pointwise.evaluateScalar(elements, index);
 }
 

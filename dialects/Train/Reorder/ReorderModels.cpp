@@ -2,6 +2,7 @@
 // How ops are computed with their axes in another order (ReorderOpInterface), op by op: numbers of
 // axes in attributes are renamed. What is not here stays as it is.
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/Reorder/Reorder.h"
 
 using namespace mlir;
@@ -154,9 +155,7 @@ static std::optional<AxisOrders> ordersOf(Operation *op, unsigned value, ArrayRe
 static SmallVector<Value> reorderPointwise(Operation *op, TrainBuilder &tb, ValueRange operands,
                                            const AxisOrders &orders) {
   auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-  const bool isPositional =
-      pointwise && llvm::any_of(identityOrder(getRank(op->getResult(0))),
-                                [&](int64_t axis) { return pointwise.dependsOnIndex(axis); });
+  const bool isPositional = pointwise && dependsOnPlace(pointwise);
   SmallVector<Value> own(operands);
   if (isPositional)
     for (auto [operand, order] : llvm::zip_equal(own, orders.operands))

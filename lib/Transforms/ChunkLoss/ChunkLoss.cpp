@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/AutoDiff/AutoDiff.h"
@@ -148,9 +149,7 @@ private:
   /// An op that counts positions would count them from the chunk's beginning.
   static bool isElementwise(Operation *op) {
     auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-    return pointwise && op->getNumResults() == 1 &&
-           llvm::none_of(llvm::seq<int64_t>(0, getRank(op->getResult(0))),
-                         [&](int64_t axis) { return pointwise.dependsOnIndex(axis); });
+    return pointwise && op->getNumResults() == 1 && !dependsOnPlace(pointwise);
   }
 
   /// Takes in what is to be computed in chunks; a reason if something stands in the way. Values

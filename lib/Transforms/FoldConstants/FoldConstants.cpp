@@ -4,6 +4,7 @@
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
@@ -88,10 +89,9 @@ private:
     if (!pointwise || !llvm::all_of(op->getOperandTypes(), isHeld) ||
         !llvm::all_of(op->getResultTypes(), isHeld))
       return std::nullopt;
+    if (dependsOnPlace(pointwise))
+      return std::nullopt;
     SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-    for (int64_t axis = 0; axis < int64_t(index.size()); ++axis)
-      if (pointwise.dependsOnIndex(axis))
-        return std::nullopt;
     SmallVector<double> numbers;
     for (Value operand : op->getOperands()) {
       std::optional<double> number = getSplatValue(operand);

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/RaiseAttention/TokenSegments.h"
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/PackedRows.h"
@@ -159,11 +160,8 @@ std::optional<double> TokenSegments::valueAtTokens(Value value) const {
   if (value == mask)
     return binary ? std::optional(padding == 0 ? 1.0 : 0.0) : std::nullopt;
   auto pointwise = value.getDefiningOp<PointwiseOpInterface>();
-  if (!pointwise || pointwise->getNumOperands() == 0)
+  if (!isFormula(pointwise))
     return std::nullopt;
-  for (int64_t axis = 0; axis < getRank(value); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return std::nullopt;
   // A comparison with the number that marks padding.
   if (auto compare = dyn_cast<CompareOp>(pointwise.getOperation())) {
     ComparePredicate predicate = compare.getPredicate();

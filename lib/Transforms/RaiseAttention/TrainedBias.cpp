@@ -5,6 +5,7 @@
 
 #include "lib/Transforms/RaiseAttention/TrainedBias.h"
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/Splats.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -14,17 +15,6 @@ using namespace trainc::train;
 
 /// Formulas in a row that are moved, at most.
 static constexpr unsigned kMostSteps = 12;
-
-/// Whether the op computes each element from those at its place, whatever its coordinates.
-static bool isFormula(Operation *op) {
-  auto pointwise = dyn_cast_or_null<PointwiseOpInterface>(op);
-  if (!pointwise || op->getNumOperands() == 0)
-    return false;
-  for (int64_t axis = 0; axis < getRank(op->getResult(0)); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return false;
-  return true;
-}
 
 /// `value` in the shape `dims`, computed there of what formulas read. What is transposed is stored
 /// before, as a kernel that reads across its results has to find it in memory: in the type `low`,

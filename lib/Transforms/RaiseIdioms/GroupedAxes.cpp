@@ -5,6 +5,7 @@
 
 #include "lib/Transforms/RaiseIdioms/GroupedAxes.h"
 
+#include "dialects/Train/Reorder/Formula.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "trainc/Transforms/Support/HoistReshape.h"
@@ -54,17 +55,6 @@ std::optional<SmallVector<int64_t>> repeatedAxes(Operation *op) {
       return std::nullopt;
   }
   return llvm::is_sorted(axes) ? std::optional(axes) : std::nullopt;
-}
-
-/// A formula of elements at one place, whatever the place.
-bool isFormula(Operation *op) {
-  auto pointwise = dyn_cast_or_null<PointwiseOpInterface>(op);
-  if (!pointwise || op->getNumOperands() == 0)
-    return false;
-  for (int64_t axis = 0; axis < getRank(op->getResult(0)); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return false;
-  return true;
 }
 
 /// One merge of axes, `view`, and the formulas that read it.

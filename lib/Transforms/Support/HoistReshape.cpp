@@ -2,6 +2,7 @@
 // Rebuilds a tree of formulas in another shape.
 
 #include "trainc/Transforms/Support/HoistReshape.h"
+#include "dialects/Train/Reorder/Formula.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "trainc/Analysis/StridedViews.h"
@@ -19,12 +20,7 @@ static constexpr unsigned kMostSteps = 4, kLargestCost = 1;
 static bool isMovable(Operation *def) {
   auto pointwise = dyn_cast_or_null<PointwiseOpInterface>(def);
   auto cost = dyn_cast_or_null<CostOpInterface>(def);
-  if (!pointwise || !cost || cost.getElementCost() > kLargestCost)
-    return false;
-  for (int64_t axis = 0; axis < getRank(def->getResult(0)); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return false;
-  return true;
+  return pointwise && cost && cost.getElementCost() <= kLargestCost && !dependsOnPlace(pointwise);
 }
 
 Value trainc::getReshaped(Value value) {

@@ -2,6 +2,7 @@
 // The same ops on vectors of a symbolic length.
 
 #include "FlatForm.h"
+#include "dialects/Train/Reorder/Formula.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -24,12 +25,7 @@ static bool isElementwise(Operation *op, ArrayRef<DimAttr> space) {
   if (fusable && fusable.getFusionRole() == FusionRole::Access)
     return op->getNumOperands() == 1 && getRank(op->getOperand(0)) == 0;
   auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-  if (!pointwise)
-    return false;
-  for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
-    if (pointwise.dependsOnIndex(axis))
-      return false;
-  return true;
+  return pointwise && !dependsOnPlace(pointwise);
 }
 
 /// Null unless every op is elementwise, and the size known: kernels of large tensors are worth
