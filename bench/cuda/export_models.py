@@ -79,11 +79,12 @@ def detach_weights(program, location, onnx_ir):
 
 
 def trainable_names(model, names):
-    """Initializers that PyTorch would train; a tied parameter has one of its names."""
+    """Initializers that PyTorch would train; a tied parameter has one of its names, one that nothing reads none."""
     aliases = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         aliases.setdefault(id(parameter), []).append((name, parameter.requires_grad))
-    return [next(n for n, _ in uses if n in names) for uses in aliases.values() if uses[0][1]]
+    found = (next((n for n, _ in uses if n in names), None) for uses in aliases.values() if uses[0][1])
+    return [name for name in found if name]
 
 
 def export(case, path):

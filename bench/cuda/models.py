@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The measured models: sizes, inputs and data, by case name; `families.py` says what they are.
+"""The measured models: sizes, inputs and data, by case name; `families.py` and
+`convnets.py` say what they are.
 
 Both sides use this file: `export_models.py` writes the graphs, `peer_torch.py` trains the same
 modules, and `run.py` makes their data. torch and transformers are imported only where a module is
@@ -8,6 +9,7 @@ built, so that sizes and data need no more than numpy.
 
 import dataclasses
 
+import convnets
 import families
 import numpy as np
 
@@ -21,7 +23,7 @@ class Case:
     """One benchmark. `density` below 1 means padded rows and an attention_mask input."""
 
     name: str
-    family: str  # of families.py, or mlp
+    family: str  # of families.py or convnets.py, or mlp
     batch: int
     seq: int
     hidden: int
@@ -54,6 +56,8 @@ class Case:
 
     @property
     def inputs(self):
+        if self.family in convnets.FAMILIES:
+            return "noise" if self.family == convnets.UNET else "images"
         return "rows" if self.family == "mlp" else families.FAMILIES[self.family].inputs
 
     @property
@@ -81,6 +85,13 @@ def _small(name, family, dropout, labelled):
     return Case(
         name, family, 8, 64, 128, 2, 2, 512, 1024, positions=64, dropout=dropout, labelled=labelled
     )
+
+
+def _image(name, batch, image, hidden=0, seconds=240):
+    """Of torchvision, or the U-Net of `hidden` channels."""
+    return Case(
+        name, name, batch, 1, hidden, 0, 0, 0, 0, image=image, labels=1000, dropout=0.0, seconds=seconds,
+    )  # fmt: skip
 
 
 def _decoder(name, family, batch, seq, hidden, layers, heads, kv_heads, inter, vocab, **more):
@@ -120,6 +131,10 @@ CASES = {
              positions=8192, dropout=0.0, labelled=0.3),
         Case("whisper-small", "whisper", 16, 448, 768, 12, 12, 3072, 51865, positions=448,
              dropout=0.0),
+        _image("resnet50", 256, 224),
+        _image("convnext-t", 128, 224),
+        _image("efficientnet-b0", 128, 224),
+        _image("unet", 16, 64, hidden=128),
         # Small ones for comparisons of numbers.
         _small("small-bert", "bert-mlm", 0.1, 0.15),
         _small("small-bert-nodropout", "bert-mlm", 0.0, 0.15),
@@ -153,18 +168,23 @@ def _mlp(case):
 
 def build(case, attention):
     """The module with random weights. attention: the implementation's name, eager for exports."""
+    if case.family in convnets.FAMILIES:
+        return convnets.build(case).train()
     return _mlp(case).train() if case.family == "mlp" else families.build(case, attention)
 
 
 def is_maskless(case):
     """Whether attention needs no mask but "causal"."""
-    return case.density == 1.0 and not (case.family != "mlp" and families.FAMILIES[case.family].windows)
+    family = families.FAMILIES.get(case.family)
+    return case.density == 1.0 and not (family and family.windows)
 
 
 def axes(case):
     """Names of the free sizes: {input: {axis: name}}."""
     row, token = {0: "batch"}, {0: "batch", 1: "seq"}
     first = {"rows": "x", "images": "pixel_values", "speech": "input_features"}
+    if case.inputs == "noise":
+        return {"pixel_values": row, "steps": row, "noise": row}
     if case.inputs in ("rows", "images"):
         return {first[case.inputs]: row, "labels": row}
     if case.inputs == "speech":
@@ -189,6 +209,13 @@ def make_data(case, batches, seed=1):
         return {
             name: rng.standard_normal((rows, *shape), dtype=np.float32),
             "labels": rng.integers(0, case.labels, rows),
+        }
+    if case.inputs == "noise":
+        shape = (rows, 3, case.image, case.image)
+        return {
+            "pixel_values": rng.standard_normal(shape, dtype=np.float32),
+            "steps": rng.integers(0, 1000, rows),
+            "noise": rng.standard_normal(shape, dtype=np.float32),
         }
     if case.inputs == "speech":
         return {
