@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import convnets
 import models
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,6 +36,8 @@ def command_for(case, precision, arguments, package):
         for name, size in case.sizes.items():
             command += ["--dim", f"{name}={size}"]
     command += ["--optimizer", "adamw", "--lr", "1e-4", "--weight-decay", "0.01"]
+    if case.family in convnets.FAMILIES:
+        command += ["--batchnorm", "train"]  # which exported graphs of such nets leave open
     command += ["--clip-norm", "1.0", *arguments.option]
     return [str(part) for part in command]
 
