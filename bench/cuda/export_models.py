@@ -39,6 +39,10 @@ def build_fake(case):
     # Some random values are drawn until they suit, which only real ones do.
     with mode, no_init_weights():
         model = models.build(case, "eager")
+        # Left out with the initialization, of which it is a part.
+        for module in model.modules():
+            if hasattr(module, "tie_weights"):
+                module.tie_weights()
 
     def constants(module):
         frozen = {n: p for n, p in module.named_parameters() if not p.requires_grad}
