@@ -530,6 +530,12 @@ void testWarpgroups(Device &device) {
       test.heads = 8, test.kvHeads = 2, test.columns = columns, test.causal = causal;
       test.queryRows = test.keyRows = 777, test.scale = 1 / std::sqrt(double(columns));
       all.push_back(test);
+      if (columns > 64)
+        continue;
+      test.name += " dropout", test.dropout = 0.1;
+      all.push_back(test);
+      test.name += ", window", test.band = {200, 130};
+      all.push_back(test);
     }
   testGradients<WarpgroupAttention>(device, all,
                                     [](const WarpgroupAttention &own, const AttentionCall &call) {
@@ -565,6 +571,9 @@ void timeWarpgroups(Device &device) {
   time("Whisper 8x12x1500x64", 8, 12, 12, 1500, 64, false);
   time("BERT 16x12x512x64", 16, 12, 12, 512, 64, false);
   time("BERT 16x12x512x64 dropout", 16, 12, 12, 512, 64, false, {}, 0.1);
+  time("BERT 64x12x128x64 dropout", 64, 12, 12, 128, 64, false, {}, 0.1);
+  time("RoBERTa 16x16x512x64 dropout", 16, 16, 16, 512, 64, false, {}, 0.1);
+  time("ViT 64x12x197x64 dropout", 64, 12, 12, 197, 64, false, {}, 0.1);
   time("1x16x16384x64 causal", 1, 16, 16, 16384, 64, true);
   time("1x16x16384x128 causal", 1, 16, 16, 16384, 128, true);
 }
@@ -573,8 +582,10 @@ void timeWindows(Device &device) {
   PlanFolder folder;
   std::unique_ptr<Cudnn> dnn;
   std::unique_ptr<WindowedAttention> own;
+  std::unique_ptr<WarpgroupAttention> warpgroups;
   if (!check(Cudnn::load(dnn), "cuDNN") ||
-      !check(WindowedAttention::load(own), "the runtime's own kernels"))
+      !check(WindowedAttention::load(own), "the runtime's own kernels") ||
+      !check(WarpgroupAttention::load(warpgroups), "those for warpgroups"))
     return;
   auto time = [&](const char *name, int64_t batch, int64_t heads, int64_t kvHeads, int64_t rows,
                   int64_t columns, AttentionBand band, bool causal) {
@@ -583,9 +594,13 @@ void timeWindows(Device &device) {
     test.batch = batch, test.heads = heads, test.kvHeads = kvHeads, test.columns = columns;
     test.queryRows = test.keyRows = rows, test.band = band, test.causal = causal;
     timeAttention(device, *dnn, test);
-    test.name = "own " + test.name;
-    if (own->takes(Problem(device, test).call(true)))
+    const AttentionCall call = Problem(device, test).call(true);
+    test.name = std::string("own ") + name;
+    if (own->takes(call))
       timeAttention(device, *own, test, /*forward=*/false);
+    test.name = std::string("warpgroups' ") + name;
+    if (warpgroups->canCompute(call))
+      timeAttention(device, *warpgroups, test, /*forward=*/false);
   };
   time("16x12x1024x64, 64 and 64", 16, 12, 12, 1024, 64, {64, 64}, false);
   time("16x12x384x64, 64 and 64", 16, 12, 12, 384, 64, {64, 64}, false);

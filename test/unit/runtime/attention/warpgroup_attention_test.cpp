@@ -20,7 +20,11 @@ struct WarpgroupProblem : Problem<T, Queries::columns> {
   WarpgroupProblem(const Case &test, unsigned blocks)
       : Problem<T, Queries::columns>(test), blocks(blocks) {}
   void runWindows() override {
-    const AttentionArguments args = this->windowArguments();
+    AttentionArguments args = this->windowArguments();
+    const size_t tiles = size_t(args.rows + groupRows - 1) / groupRows;
+    mask.assign(drops ? size_t(args.segments * args.heads) * tiles * tiles * maskBlockBytes : 0,
+                0xff);
+    args.mask = uint64_t(mask.data());
     launch<Queries>([&] { device::warpgroupQueries<T, Queries, drops>(args); });
     launch<Keys>([&] { device::warpgroupKeys<T, Keys, drops>(args); });
   }
@@ -41,6 +45,8 @@ struct WarpgroupProblem : Problem<T, Queries::columns> {
       static_cast<warp::Emulation &>(emulation).run(x, 0, 0, kernel);
   }
   const unsigned blocks;
+  /// What the first kernel leaves for the second one.
+  std::vector<unsigned char> mask;
 };
 
 Case samples(int number, int rows, bool causal) {
@@ -89,6 +95,53 @@ TEST_F(WarpgroupAttention, Dropout) {
   }
 }
 
+// Whatever warps draw it, the mask is that of `Dropout`, which other kernels for attention have.
+TEST_F(WarpgroupAttention, MaskIsThatOfOtherKernels) {
+  for (double probability : {0.0, 0.1, 0.5, 0.9}) {
+    AttentionArguments args;
+    const uint64_t seed[2] = {0x123456789abcdef, 77};
+    args.seed = uint64_t(seed), args.heads = 3;
+    args.dropped = uint32_t(probability * 65536 + 0.5);
+    warp::WarpgroupEmulation emulation(32, 0, 1);
+    int wrong = 0;
+    static_cast<warp::Emulation &>(emulation).run(0, 0, 0, [&] {
+      const device::Dropout dropout(args, 2, 1);
+      // Bytes of a lane's words by tile of queries, of which each has four tiles of keys.
+      uint32_t words[4] = {};
+      for (int keys = 0; keys < 4; ++keys) {
+        uint32_t bytes[4];
+        const device::KeptOfKeys ofKeys{
+            warp::transposed(device::MaskDrawing(args, 2, 1).draw(bytes, 8, 4 + keys))};
+        for (int queries = 0; queries < 4; ++queries) {
+          words[queries] |= (bytes[queries] & 0xff) << 8 * keys;
+          uint32_t numbers[4];
+          dropout.draw(numbers, 8 + queries, 4 + keys);
+          for (uint32_t &number : numbers)
+            number = warp::transposed(number);
+          for (int i = 0; i < 8; ++i)
+            wrong +=
+                ofKeys[queries * 8 + i] != dropout.keeps(numbers[i / 4 + i / 2 % 2 * 2], i % 2);
+        }
+      }
+      for (int queries = 0; queries < 4; ++queries)
+        for (int i = 0; i < 32; ++i) {
+          uint32_t numbers[4];
+          dropout.draw(numbers, 8 + queries, 4 + i / 8);
+          wrong +=
+              device::KeptOfQueries{words[queries]}[i] != dropout.keeps(numbers[i / 2 % 4], i % 2);
+        }
+    });
+    EXPECT_EQ(wrong, 0) << probability;
+  }
+}
+
+TEST_F(WarpgroupAttention, DropoutInWindows) {
+  Case test = samples(1, 150, false);
+  test.before = 70, test.after = 3, test.dropout = 0.3;
+  using Shapes = WarpgroupShapes<64>;
+  WarpgroupProblem<warp::F16, Shapes::Queries, Shapes::Keys, true>(test, 2).compare();
+}
+
 TEST_F(WarpgroupAttention, Windows) {
   for (auto [before, after] : {std::pair{100, 70}, {0, 3}, {64, 0}}) {
     SCOPED_TRACE(testing::Message() << before << " and " << after);
@@ -109,19 +162,26 @@ TEST_F(WarpgroupAttention, OtherShapes) {
       .compare();
 }
 
-// However many thread blocks there are, the bits are the same.
-TEST_F(WarpgroupAttention, GridsHaveTheSameBits) {
+template <bool drops> void compareGrids() {
   Case test = samples(2, 150, true);
-  test.heads = 2;
+  test.heads = 2, test.dropout = drops ? 0.2 : 0;
   std::vector<std::vector<uint16_t>> bits;
+  using Shapes = WarpgroupShapes<64>;
   for (unsigned blocks : {1, 3, 7}) {
-    Launched<warp::BF16, 64> problem(test, blocks);
-    problem.compare();
-    for (auto *each : {&problem.dQ, &problem.dK, &problem.dV})
+    WarpgroupProblem<warp::BF16, Shapes::Queries, Shapes::Keys, drops> problem(test, blocks);
+    problem.run(/*backward=*/false);
+    problem.run(/*backward=*/true);
+    for (auto *each : {&problem.o, &problem.dQ, &problem.dK, &problem.dV})
       bits.push_back(each->data);
   }
-  for (size_t i = 3; i < bits.size(); ++i)
-    EXPECT_EQ(bits[i], bits[i % 3]);
+  for (size_t i = 4; i < bits.size(); ++i)
+    EXPECT_EQ(bits[i], bits[i % 4]);
+}
+
+// However many thread blocks there are, the bits are the same.
+TEST_F(WarpgroupAttention, GridsHaveTheSameBits) {
+  compareGrids<false>();
+  compareGrids<true>();
 }
 
 } // namespace

@@ -95,8 +95,36 @@ TEST_F(WarpgroupChoice, Dropout) {
     std::shared_ptr<const AttentionPlan> plan;
     Status status = attention->prepare(other, plan);
     EXPECT_EQ(status.code(), Code::Unsupported);
-    EXPECT_NE(status.message().find("multiples of 8 columns where"), std::string::npos)
+    EXPECT_NE(status.message().find("multiples of 8 columns. TRAINRT"), std::string::npos)
         << status.message();
+  }
+}
+
+// Two numbers of each row, and a bit for each weight.
+TEST_F(WarpgroupChoice, Memory) {
+  EXPECT_EQ(WarpgroupAttention::backwardBytes(call(1024)), 16u * 12 * 1024 * 8);
+  auto attention = load();
+  for (int64_t rows : {1, 64, 197, 1024, 65536}) {
+    AttentionCall dropped = call(rows);
+    dropped.dropout = 0.1f;
+    const uint64_t blocks = uint64_t(rows + 63) / 64,
+                   asked = WarpgroupAttention::backwardBytes(dropped);
+    EXPECT_GE(asked, 16u * 12 * (uint64_t(rows) * 8 + blocks * blocks * 512));
+    EXPECT_LE(asked, 16u * 12 * (uint64_t(rows) * 8 + blocks * blocks * 512) + 15);
+    // Never more than what is planned with, which is for cuDNN.
+    EXPECT_LE(asked, uint64_t(attentionWorkspaceLimit(sizesOf(dropped))));
+    EXPECT_TRUE(attention->takes(dropped)) << rows;
+  }
+}
+
+// Where both could, the environment also says who does.
+TEST_F(WarpgroupChoice, Windows) {
+  AttentionCall window = call(1024);
+  window.band = {64, 0};
+  for (auto [value, first] : {std::pair{"1", true}, {"0", false}, {"", false}}) {
+    setenv("TRAINRT_WARPGROUP_ATTENTION", value, 1);
+    EXPECT_TRUE(load()->takes(window));
+    EXPECT_EQ(WarpgroupAttention::isAskedFirst(window), first) << value;
   }
 }
 

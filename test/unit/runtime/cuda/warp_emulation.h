@@ -231,6 +231,11 @@ inline uint32_t blockY() { return Emulation::current().blockY(); }
 inline uint32_t blockZ() { return Emulation::current().blockZ(); }
 inline uint32_t opaque(uint32_t x) { return x; }
 inline void barrier() { Emulation::current().meet(); }
+inline void meet() {
+  struct Arguments {
+  } own;
+  Emulation::current().collective<Arguments>("meet", own, [](Arguments *const(&)[32]) {});
+}
 inline float exp2(float x) { return std::exp2(x); }
 inline float log2(float x) { return std::log2(x); }
 
@@ -294,6 +299,14 @@ inline void storeShared(uint32_t to, const Chunk &chunk) {
 }
 inline void storeShared(uint32_t to, float x) {
   std::memcpy(Emulation::current().shared(to, 4), &x, 4);
+}
+inline void storeSharedByte(uint32_t to, uint32_t word) {
+  *Emulation::current().shared(to, 1) = static_cast<unsigned char>(word);
+}
+inline uint32_t loadSharedWord(uint32_t from) {
+  uint32_t word;
+  std::memcpy(&word, Emulation::current().shared(from, 4), 4);
+  return word;
 }
 inline float loadShared(uint32_t from) {
   float x;

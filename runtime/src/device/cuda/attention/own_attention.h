@@ -28,9 +28,11 @@ public:
     return segments->takes(call) || windows->takes(call) || warpgroups->takes(call);
   }
   Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
-    return segments->takes(call)  ? segments->prepare(call, plan)
-           : windows->takes(call) ? windows->prepare(call, plan)
-                                  : warpgroups->prepare(call, plan);
+    if (segments->takes(call))
+      return segments->prepare(call, plan);
+    const bool byWarpgroups = warpgroups->takes(call) &&
+                              (WarpgroupAttention::isAskedFirst(call) || !windows->takes(call));
+    return byWarpgroups ? warpgroups->prepare(call, plan) : windows->prepare(call, plan);
   }
 
 private:

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cassert>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +49,18 @@ Launch keys(const AttentionCall &call) {
 uint64_t numberBytes(const AttentionCall &call) {
   return uint64_t(call.batch) * uint64_t(call.heads) * uint64_t(call.queryRows) * sizeof(float);
 }
+/// Behind the numbers.
+uint64_t maskOffset(const AttentionCall &call) {
+  constexpr uint64_t alignment = 16;
+  return (numberBytes(call) * 2 + alignment - 1) / alignment * alignment;
+}
+/// A bit for each weight, in blocks.
+uint64_t maskBytes(const AttentionCall &call) {
+  const uint64_t blocks = uint64_t(call.queryRows + groupRows - 1) / groupRows;
+  return call.dropout > 0
+             ? uint64_t(call.batch) * uint64_t(call.heads) * blocks * blocks * maskBlockBytes
+             : 0;
+}
 /// What memory is planned with for the backward of such a call.
 uint64_t plannedBytes(const AttentionCall &call) {
   AttentionSizes sizes = sizesOf(call);
@@ -66,14 +80,16 @@ struct Part {
   Launch launch;
 };
 
-/// The workspace has these numbers. Nothing in it changes with a run.
+/// The workspace has these numbers and the mask. Nothing in it changes with a run.
 class Plan final : public AttentionPlan {
 public:
   Plan(const Driver &driver, std::vector<Part> parts, int64_t multiprocessors,
        const AttentionCall &call)
       : driver(driver), parts(std::move(parts)), multiprocessors(multiprocessors), call(call) {}
 
-  uint64_t workspaceBytes() const override { return call.backward ? numberBytes(call) * 2 : 0; }
+  uint64_t workspaceBytes() const override {
+    return call.backward ? WarpgroupAttention::backwardBytes(call) : 0;
+  }
   Status enqueue(StreamHandle stream, const AttentionOperands &operands,
                  Workspace workspace) const override {
     if (!AttentionKernels::isAligned(operands))
@@ -85,6 +101,7 @@ public:
     AttentionArguments args = AttentionKernels::arguments(call, operands);
     args.logs = workspace.address;
     args.dots = workspace.address + numberBytes(call);
+    args.mask = workspace.address + maskOffset(call);
     for (const Part &part : parts)
       TRAINRT_TRY(start(stream, part, args));
     return {};
@@ -107,13 +124,54 @@ private:
   const AttentionCall call;
 };
 
-} // namespace
+/// Calls of one sort, and what was measured of them on an H100.
+struct Sort {
+  int columns; ///< up to so many
+  bool hasDropout, isCausal;
+  bool isQuicker; ///< than cuDNN: its gradient; with dropout both directions together
+  /// The columns of a window from which on these are quicker than the kernels for windows.
+  int64_t window;
+};
+constexpr int64_t unmeasured = INT64_MAX;
+constexpr Sort sorts[] = {
+    {64, false, false, true, unmeasured},  {64, false, true, true, unmeasured},
+    {128, false, false, true, unmeasured}, {128, false, true, true, unmeasured},
+    {64, true, false, false, unmeasured}, // measured where all warps drew the mask: level
+    {64, true, true, false, unmeasured},  // the same
+};
 
-/// With dropout a forward and its gradient are about level with cuDNN's.
-bool WarpgroupAttention::isWanted(const AttentionCall &call) {
+/// Null: none of them is known.
+const Sort *sortOf(const AttentionCall &call) {
+  const auto *found = std::ranges::find_if(sorts, [&](const Sort &sort) {
+    return call.keyColumns <= sort.columns && (call.dropout > 0) == sort.hasDropout &&
+           call.causal == sort.isCausal;
+  });
+  return found == std::end(sorts) ? nullptr : found;
+}
+
+/// What the environment says, if it does.
+std::optional<bool> wish() {
   const char *value = std::getenv("TRAINRT_WARPGROUP_ATTENTION");
   const std::string_view wanted = value ? value : "";
-  return wanted == "1" || (wanted != "0" && call.backward && call.dropout == 0);
+  return wanted == "1" || wanted == "0" ? std::optional(wanted == "1") : std::nullopt;
+}
+
+} // namespace
+
+bool WarpgroupAttention::isWanted(const AttentionCall &call) {
+  const Sort *sort = sortOf(call);
+  return wish().value_or(sort && sort->isQuicker && (call.backward || call.dropout > 0));
+}
+
+bool WarpgroupAttention::isAskedFirst(const AttentionCall &call) {
+  const Sort *sort = sortOf(call);
+  const int64_t after = call.causal ? 0 : call.band.after,
+                seen = std::min(call.band.before, call.queryRows) + std::min(after, call.queryRows);
+  return wish().value_or(sort && seen >= sort->window);
+}
+
+uint64_t WarpgroupAttention::backwardBytes(const AttentionCall &call) {
+  return maskOffset(call) + maskBytes(call);
 }
 
 Status WarpgroupAttention::load(std::unique_ptr<WarpgroupAttention> &attention) {
@@ -140,7 +198,7 @@ bool WarpgroupAttention::canCompute(const AttentionCall &call) const {
          call.batch <= INT_MAX &&
          std::max({forward(call).works(call), queries(call).works(call), keys(call).works(call)}) <=
              most &&
-         numberBytes(call) * 2 <= plannedBytes(call);
+         backwardBytes(call) <= plannedBytes(call);
 }
 
 /// `canCompute` has said yes, so the kernels exist.
@@ -148,8 +206,9 @@ Status WarpgroupAttention::prepare(const AttentionCall &call,
                                    std::shared_ptr<const AttentionPlan> &plan) {
   assert(canCompute(call) && "else it is cuDNN's");
   if (!AttentionKernels::isAligned(call))
-    return fail(Code::Unsupported, "attention with dropout needs rows and heads that begin at "
-                                   "multiples of 8 columns where TRAINRT_WARPGROUP_ATTENTION is 1");
+    return fail(Code::Unsupported,
+                "attention with dropout by warpgroups needs rows and heads that begin at multiples "
+                "of 8 columns. TRAINRT_WARPGROUP_ATTENTION=0 leaves it to cuDNN");
   std::vector<Part> parts;
   auto add = [&](std::string job, const Launch &launch) {
     parts.push_back({nullptr, launch});

@@ -39,6 +39,8 @@ struct AttentionArguments {
   /// Of windows, two numbers for each row of q that the gradient of q leaves for those of k and v:
   /// f32[samples, heads, rows] each, with segments f32[heads, rows].
   uint64_t logs = 0, dots = 0;
+  /// Of warpgroups with dropout, what the gradient of q leaves for those of k and v.
+  uint64_t mask = 0;
 };
 
 /// Rows of q (or of k and v) that a thread block for a window computes, a tile of 16 for each of

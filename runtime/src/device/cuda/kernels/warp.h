@@ -37,6 +37,8 @@ TRAINRT_DEVICE uint32_t opaque(uint32_t x) {
 
 /// All threads of the block, and what they wrote to shared memory.
 TRAINRT_DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+/// The same of a warp.
+TRAINRT_DEVICE void meet() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 TRAINRT_DEVICE float exp2(float x) {
   float y;
@@ -148,6 +150,15 @@ TRAINRT_DEVICE void storeShared(uint32_t to, const Chunk &c) {
 }
 TRAINRT_DEVICE void storeShared(uint32_t to, float x) {
   asm volatile("st.shared.f32 [%0], %1;" : : "r"(to), "f"(x) : "memory");
+}
+/// The lowest byte.
+TRAINRT_DEVICE void storeSharedByte(uint32_t to, uint32_t w) {
+  asm volatile("st.shared.u8 [%0], %1;" : : "r"(to), "r"(w) : "memory");
+}
+TRAINRT_DEVICE uint32_t loadSharedWord(uint32_t from) {
+  uint32_t w;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(w) : "r"(from));
+  return w;
 }
 TRAINRT_DEVICE float loadShared(uint32_t from) {
   float x;

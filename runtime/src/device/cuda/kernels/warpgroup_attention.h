@@ -21,13 +21,13 @@ namespace trainrt::cuda::device {
 template <typename T, typename Shape, bool drops>
 struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
   using Blocks = WarpgroupBlocks<T, Shape>;
-  using typename Blocks::Kept, typename Blocks::Left, typename Blocks::M, typename Blocks::Operand,
-      typename Blocks::Other, typename Blocks::Others, typename Blocks::Scores,
-      typename Blocks::Sums;
+  using typename Blocks::Left, typename Blocks::M, typename Blocks::Operand, typename Blocks::Other,
+      typename Blocks::Others, typename Blocks::Scores, typename Blocks::Sums;
   using Work = Works::Work;
   using Blocks::args, Blocks::rows, Blocks::ownRows, Blocks::parts, Blocks::columns;
   using Blocks::multiply, Blocks::add, Blocks::round, Blocks::numberOf, Blocks::blocksOf;
-  using Blocks::other, Blocks::full, Blocks::empty, Blocks::logs, Blocks::dots, Blocks::tells;
+  using Blocks::other, Blocks::full, Blocks::empty, Blocks::logs, Blocks::dots, Blocks::mask,
+      Blocks::tells;
   using Blocks::ownEmpty, Blocks::ownTurn, Blocks::ownTile, Blocks::awaitOwn, Blocks::pass;
 
   /// Of each row its two numbers; where there is no row all is 0, and adds
@@ -44,6 +44,17 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
     warp::copyWord(dots(stage) + uint32_t(own) * 4, reinterpret_cast<const float *>(args.dots) + at,
                    isRow);
   }
+  /// What the other kernel has drawn, for all warpgroups that have rows.
+  TRAINRT_DEVICE void copyMask(int stage, int sample, int head, int keys, int queries) const {
+    constexpr int threads = maskBlockBytes / 16;
+    static_assert(copyingThreads >= Shape::groups * threads, "each copies a part or none");
+    const int group = int(warp::thread()) / threads, part = int(warp::thread()) % threads;
+    if (group < Shape::groups)
+      warp::copy(mask(stage) + warp::thread() * 16,
+                 reinterpret_cast<const char *>(maskAt(args, sample, head, keys + group, queries)) +
+                     part * 16,
+                 (keys + group) * groupRows < args.rows);
+  }
   TRAINRT_DEVICE void copyKeys() const {
     Others turn;
     for (Works works(args, args.heads / args.group, ownRows); works.next();) {
@@ -58,6 +69,8 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
           Other::copy(other(stage, 0), args.q, work.sample, head, block * rows, args);
           Other::copy(other(stage, 1), args.dO, work.sample, head, block * rows, args);
           copyNumbers(stage, work.sample, head, block * rows);
+          if constexpr (drops)
+            copyMask(stage, work.sample, head, work.block * Shape::groups, block);
           warp::arriveCopied(full(stage));
         }
     }
@@ -70,13 +83,13 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
   }
 
   /// The gradient of a score, of its weight and that one's gradient.
-  TRAINRT_DEVICE float slope(float p, float dP, float dot, const Kept &kept, int i) const {
+  TRAINRT_DEVICE float slope(float p, float dP, float dot, bool kept) const {
     if constexpr (drops)
-      return p * ((kept[i] ? dP : 0) * args.kept - dot);
+      return p * ((kept ? dP : 0) * args.kept - dot);
     return p * (dP - dot);
   }
   /// Only those that dropout keeps; the others are needed as they are.
-  TRAINRT_DEVICE static void roundKept(Operand &to, const Scores &p, const Kept &kept) {
+  TRAINRT_DEVICE static void roundKept(Operand &to, const Scores &p, const KeptOfKeys &kept) {
 #pragma unroll
     for (int part = 0; part < rows / 16; ++part)
 #pragma unroll
@@ -90,8 +103,8 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
   /// Adds a block of keys to the gradient of q. What was before in shared
   /// memory is done with. Matmuls may read `dS` until the next `wait`.
   TRAINRT_DEVICE void ofQueries(Sums &dQ, Operand &dS, const Left &left, const float (&log)[2],
-                                const float (&dot)[2], const Others &turn, const Work &work,
-                                int tile, int block, bool isFirst) const {
+                                const float (&dot)[2], const Others &turn, int tile, int block,
+                                bool isFirst) const {
     const Lane lane = thisLane();
     const int row = tile * tileRows;
     const uint32_t k = other(turn.place(), 0), v = other(turn.place(), 1);
@@ -101,9 +114,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
     warp::beginMatmuls();
     multiply(p, left.at[0], k);
     multiply(dP, left.at[1], v);
-    Kept kept;
-    if constexpr (drops)
-      this->template draw<false>(kept, work.sample, work.head, tile, block);
+    const auto kept = this->template keptOf<KeptOfQueries, drops>(turn.place());
     warp::wait<1>(p);
     warp::arrive(empty(turn.placeBefore()), tells() && !isFirst);
     const float scale = args.scale * log2e;
@@ -125,7 +136,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
     warp::wait<0>(dP);
 #pragma unroll
     for (int i = 0; i < rows / 2; ++i)
-      dP[i / 4][i % 4] = slope(p[i / 4][i % 4], dP[i / 4][i % 4], dot[i / 2 % 2], kept, i);
+      dP[i / 4][i % 4] = slope(p[i / 4][i % 4], dP[i / 4][i % 4], dot[i / 2 % 2], kept[i]);
     round(dS, dP);
     add(dQ, dS, k);
   }
@@ -168,7 +179,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
       const int end = blocks().ownEnd;
       bool isFirst = true;
       for (int block = blocks().ownFirst; block < end; ++block, ++turn.count, isFirst = false)
-        ofQueries(dQ, dS, left, log, dot, turn, works.now(), tile, block, isFirst);
+        ofQueries(dQ, dS, left, log, dot, turn, tile, block, isFirst);
       warp::wait<0>(dQ);
       warp::arrive(empty(turn.placeBefore()), tells() && !isFirst);
       warp::arrive(ownEmpty(ownTurn(works).place()), tells());
@@ -181,8 +192,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
   /// Adds a block of queries to the gradients of k and v: the matrix of scores
   /// is a transposed one.
   TRAINRT_DEVICE void ofKeys(Sums &dK, Sums &dV, Operand &weights, Operand &dS, const Left &left,
-                             const Others &turn, int sample, int head, int tile, int block,
-                             bool isFirst) const {
+                             const Others &turn, int tile, int block, bool isFirst) const {
     const Lane lane = thisLane();
     const int row = tile * tileRows;
     const uint32_t q = other(turn.place(), 0), dO = other(turn.place(), 1);
@@ -192,9 +202,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
     warp::beginMatmuls();
     multiply(p, left.at[0], q);
     multiply(dP, left.at[1], dO);
-    Kept kept;
-    if constexpr (drops)
-      this->template draw<true>(kept, sample, head, tile, block);
+    const auto kept = this->template keptOf<KeptOfKeys, drops>(turn.place());
     warp::wait<1>(p);
     if constexpr (Shape::overlaps)
       warp::arrive(empty(turn.placeBefore()), tells() && !isFirst);
@@ -229,7 +237,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
       warp::loadShared(dot + uint32_t(n) * 32, one, next);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        dP[n][i] = slope(p[n][i], dP[n][i], i % 2 ? next : one, kept, n * 4 + i);
+        dP[n][i] = slope(p[n][i], dP[n][i], i % 2 ? next : one, kept[n * 4 + i]);
     }
     round(dS, dP);
     add(dK, dS, q);
@@ -253,8 +261,7 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
         const int end = blocks().ownEnd;
         bool isFirst = true;
         for (int block = blocks().ownFirst; block < end; ++block, ++turn.count, isFirst = false)
-          ofKeys(dK, dV, weights, dS, left, turn, works.now().sample,
-                 works.now().head * args.group + head, ownedTile, block, isFirst);
+          ofKeys(dK, dV, weights, dS, left, turn, ownedTile, block, isFirst);
         warp::wait<0>(dK);
         warp::wait<0>(dV);
         if constexpr (Shape::overlaps)
@@ -276,12 +283,13 @@ struct WarpgroupGradients : WarpgroupBlocks<T, Shape> {
 template <typename T, typename Shape, bool drops>
 TRAINRT_DEVICE void warpgroupQueries(const Arguments &args) {
   const WarpgroupGradients<T, Shape, drops> gradients{{args}};
-  gradients.makeBarriers();
+  constexpr Mask mask = drops ? Mask::DrawnAndLeft : Mask::None;
+  gradients.template makeBarriers<mask>();
   if (warp::thread() < copyingThreads) {
-    warp::leaveRegisters<Shape::copyingRegisters>();
-    gradients.copyQueries(&args.dO);
+    warp::leaveRegisters<Shape::copyingRegisters(drops)>();
+    gradients.template copyQueries<mask>(&args.dO);
   } else {
-    warp::takeRegisters<Shape::registers>();
+    warp::takeRegisters<Shape::registers(drops)>();
     gradients.queries();
   }
 }
@@ -290,12 +298,12 @@ TRAINRT_DEVICE void warpgroupQueries(const Arguments &args) {
 template <typename T, typename Shape, bool drops>
 TRAINRT_DEVICE void warpgroupKeys(const Arguments &args) {
   const WarpgroupGradients<T, Shape, drops> gradients{{args}};
-  gradients.makeBarriers();
+  gradients.template makeBarriers<Mask::None>();
   if (warp::thread() < copyingThreads) {
-    warp::leaveRegisters<Shape::copyingRegisters>();
+    warp::leaveRegisters<Shape::copyingRegisters(false)>();
     gradients.copyKeys();
   } else {
-    warp::takeRegisters<Shape::registers>();
+    warp::takeRegisters<Shape::registers(false)>();
     gradients.keys();
   }
 }

@@ -11,6 +11,7 @@
 #define TRAINRT_DEVICE_CUDA_KERNELS_WARPGROUP_BLOCKS_H
 
 #include "device/cuda/kernels/attention_tiles.h"
+#include "device/cuda/kernels/warpgroup_mask.h"
 #include "device/cuda/kernels/warpgroup_tiles.h"
 
 namespace trainrt::cuda::device {
@@ -55,6 +56,9 @@ template <int Places> struct Turn {
   TRAINRT_DEVICE uint32_t phase() const { return count / Places % 2; }
 };
 
+/// What a kernel's warps that copy draw of the mask of dropout.
+enum class Mask { None, Drawn, DrawnAndLeft };
+
 template <typename T, typename Shape> struct WarpgroupBlocks {
   static constexpr int columns = Shape::columns, rows = Shape::rows, stages = Shape::stages;
   static constexpr int ownRows = Shape::groups * groupRows;
@@ -83,6 +87,10 @@ template <typename T, typename Shape> struct WarpgroupBlocks {
     return shared + 1024 + uint32_t(stage) * rows * 8;
   }
   TRAINRT_DEVICE uint32_t dots(int stage) const { return logs(stage) + rows * 4; }
+  /// Of all warpgroups, a word for each of their threads.
+  TRAINRT_DEVICE uint32_t mask(int stage) const {
+    return logs(stages) + uint32_t(stage * Shape::groups * maskBlockBytes);
+  }
   TRAINRT_DEVICE uint32_t own(int place, int which) const {
     return shared + 1024 + Shape::numberBytes + uint32_t(place * 2 + which) * Own::bytes;
   }
@@ -119,8 +127,8 @@ template <typename T, typename Shape> struct WarpgroupBlocks {
     warp::arriveCopied(ownFull(place));
   }
   /// Own rows of q, and of another one of its shape, to all blocks of k and v
-  /// that they see.
-  TRAINRT_DEVICE void copyQueries(const HeadMatrices *second) const {
+  /// that they see, with the mask of both.
+  template <Mask masked> TRAINRT_DEVICE void copyQueries(const HeadMatrices *second) const {
     Others turn;
     for (Works works(args, args.heads, ownRows); works.next();) {
       const Works::Work work = works.now();
@@ -128,13 +136,45 @@ template <typename T, typename Shape> struct WarpgroupBlocks {
       copyOwn(args.q, second, work, block, ownTurn(works));
       int first, end;
       blocksOf(block * ownRows, ownRows, args.before, args.after, first, end);
+      const MaskDrawing drawing(args, work.sample, work.head);
       for (; first < end; ++first, ++turn.count) {
         warp::await(empty(turn.place()), turn.phase() ^ 1);
         Other::copy(other(turn.place(), 0), args.k, work.sample, keyHead, first * rows, args);
         Other::copy(other(turn.place(), 1), args.v, work.sample, keyHead, first * rows, args);
+        if constexpr (masked != Mask::None)
+          draw<masked>(drawing, work, block, first, turn.place());
         warp::arriveCopied(full(turn.place()));
       }
     }
+  }
+
+  /// The mask of own rows and a block of keys, where a warpgroup has to do with
+  /// it: each of the warps draws that of 16 keys.
+  template <Mask masked>
+  TRAINRT_DEVICE void draw(const MaskDrawing &drawing, const Works::Work &work, int ownBlock,
+                           int block, int stage) const {
+    static_assert(rows == groupRows, "a word for each lane");
+    const int warpNumber = int(warp::thread()) / 32, lane = laneNumber();
+#pragma nounroll
+    for (int group = 0; group < Shape::groups; ++group) {
+      const int queries = ownBlock * Shape::groups + group;
+      int first, end;
+      blocksOf(queries * groupRows, groupRows, args.before, args.after, first, end);
+      if (block < first || block >= end)
+        continue;
+      uint32_t bytes[4];
+      const uint32_t keys = drawing.draw(bytes, queries * (groupRows / tileRows),
+                                         block * (groupRows / tileRows) + warpNumber);
+      const uint32_t at = mask(stage) + uint32_t(group * maskBlockBytes + lane * 4 + warpNumber);
+#pragma unroll
+      for (int tile = 0; tile < 4; ++tile)
+        warp::storeSharedByte(at + uint32_t(tile) * 128, bytes[tile]);
+      if constexpr (masked == Mask::DrawnAndLeft)
+        warp::storeWords(maskAt(args, work.sample, work.head, block, queries) + warp::thread() * 4,
+                         {warp::transposed(keys)});
+    }
+    warp::meet();
+    warp::arrive(full(stage), tells());
   }
 
   // -- Those that compute
@@ -220,42 +260,16 @@ template <typename T, typename Shape> struct WarpgroupBlocks {
     return (int64_t(sample) * args.heads + head) * args.rows + row;
   }
 
-  /// Which weights of a block dropout keeps, a bit each in the order of a
-  /// thread's scores. Drawn by tiles of 16 x 16, `isTransposed` where rows of
-  /// scores are keys.
-  struct Kept {
-    uint32_t bits[rows / 64];
-    TRAINRT_DEVICE bool operator[](int i) const { return bits[i / 32] >> i % 32 & 1; }
-  };
-  template <bool isTransposed>
-  TRAINRT_DEVICE void draw(Kept &kept, int sample, int head, int ownTile, int block) const {
-    const Dropout dropout(args, sample, head);
-#pragma unroll
-    for (uint32_t &bits : kept.bits)
-      bits = 0;
-#pragma unroll
-    for (int part = 0; part < rows / 16; ++part) {
-      const int tile = block * (rows / 16) + part;
-      uint32_t words[4];
-      if constexpr (isTransposed) {
-        dropout.draw(words, tile, ownTile);
-#pragma unroll
-        for (uint32_t &word : words)
-          word = warp::transposed(word);
-        const uint32_t second = words[1];
-        words[1] = words[2], words[2] = second;
-      } else {
-        dropout.draw(words, ownTile, tile);
-      }
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        kept.bits[part / 4] |= uint32_t(dropout.keeps(words[i / 2], i % 2)) << (part % 4 * 8 + i);
-    }
+  /// This thread's word of a block's mask, if there is dropout.
+  template <typename Kept, bool drops> TRAINRT_DEVICE Kept keptOf(int stage) const {
+    if constexpr (drops)
+      return {warp::loadSharedWord(mask(stage) + (warp::thread() - copyingThreads) * 4)};
+    return {};
   }
 
   // -- Both
   // ---------------------------------------------------------------------------------
-  TRAINRT_DEVICE void makeBarriers() const {
+  template <Mask masked> TRAINRT_DEVICE void makeBarriers() const {
     if (warp::thread() == 0) {
       constexpr uint32_t warps = Shape::groups * groupThreads / 32;
       for (int place = 0; place < Shape::owns; ++place) {
@@ -263,7 +277,9 @@ template <typename T, typename Shape> struct WarpgroupBlocks {
         warp::makeBarrier(ownEmpty(place), warps);
       }
       for (int stage = 0; stage < stages; ++stage) {
-        warp::makeBarrier(full(stage), copyingThreads);
+        // Warps that draw say so, beside the copies of their threads.
+        warp::makeBarrier(full(stage),
+                          copyingThreads + (masked == Mask::None ? 0 : copyingThreads / 32));
         warp::makeBarrier(empty(stage), warps);
       }
     }

@@ -12,8 +12,8 @@ namespace trainrt::cuda::device {
 template <typename T, typename Shape, bool drops>
 struct WarpgroupForward : WarpgroupBlocks<T, Shape> {
   using Blocks = WarpgroupBlocks<T, Shape>;
-  using typename Blocks::Kept, typename Blocks::M, typename Blocks::Operand,
-      typename Blocks::Others, typename Blocks::Scores, typename Blocks::Sums;
+  using typename Blocks::M, typename Blocks::Operand, typename Blocks::Others,
+      typename Blocks::Scores, typename Blocks::Sums;
   using Work = Works::Work;
   using Blocks::args, Blocks::rows, Blocks::ownRows, Blocks::chunks;
   using Blocks::other, Blocks::full, Blocks::empty, Blocks::tells, Blocks::ownEmpty;
@@ -64,16 +64,13 @@ struct WarpgroupForward : WarpgroupBlocks<T, Shape> {
   /// score so far (to base 2), and `sum` its own share of the sum of weights as
   /// they are with it. Matmuls may read `weights` until the next `wait`.
   TRAINRT_DEVICE void add(Sums &o, float (&highest)[2], float (&sum)[2], Operand &weights,
-                          uint32_t q, const Others &turn, const Work &work, int tile, int block,
-                          bool isFirst) const {
+                          uint32_t q, const Others &turn, int tile, int block, bool isFirst) const {
     warp::await(full(turn.place()), turn.phase());
     warp::showToMatmuls();
     Scores s;
     warp::beginMatmuls();
     this->multiply(s, q, other(turn.place(), 0));
-    Kept kept;
-    if constexpr (drops)
-      this->template draw<false>(kept, work.sample, work.head, tile, block);
+    const auto kept = this->template keptOf<KeptOfQueries, drops>(turn.place());
     warp::wait<0>(s);
     warp::wait<0>(o);
     warp::arrive(empty(turn.placeBefore()), tells() && !isFirst);
@@ -104,7 +101,7 @@ struct WarpgroupForward : WarpgroupBlocks<T, Shape> {
       const int end = blocks().ownEnd;
       bool isFirst = true;
       for (int block = blocks().ownFirst; block < end; ++block, ++turn.count, isFirst = false)
-        add(o, highest, sum, weights, q, turn, works.now(), tile, block, isFirst);
+        add(o, highest, sum, weights, q, turn, tile, block, isFirst);
       warp::wait<0>(o);
       warp::arrive(empty(turn.placeBefore()), tells() && !isFirst);
       warp::arrive(ownEmpty(ownTurn(works).place()), tells());
@@ -134,12 +131,13 @@ struct WarpgroupForward : WarpgroupBlocks<T, Shape> {
 template <typename T, typename Shape, bool drops>
 TRAINRT_DEVICE void warpgroupForward(const Arguments &args) {
   const WarpgroupForward<T, Shape, drops> forward{{args}};
-  forward.makeBarriers();
+  constexpr Mask mask = drops ? Mask::Drawn : Mask::None;
+  forward.template makeBarriers<mask>();
   if (warp::thread() < copyingThreads) {
-    warp::leaveRegisters<Shape::copyingRegisters>();
-    forward.copyQueries(nullptr);
+    warp::leaveRegisters<Shape::copyingRegisters(drops)>();
+    forward.template copyQueries<mask>(nullptr);
   } else {
-    warp::takeRegisters<Shape::registers>();
+    warp::takeRegisters<Shape::registers(drops)>();
     forward.rowsOfQueries();
   }
 }

@@ -7,6 +7,8 @@
 namespace trainrt::cuda {
 
 inline constexpr int groupThreads = 128, groupRows = 64;
+/// A bit for each weight of 64 queries and 64 keys.
+inline constexpr int maskBlockBytes = groupRows * groupRows / 8;
 /// A warpgroup that only copies.
 inline constexpr int copyingThreads = groupThreads;
 
@@ -21,14 +23,21 @@ struct WarpgroupShape {
   static constexpr bool overlaps = doesOverlap;
 
   static constexpr int threads = copyingThreads + groups * groupThreads;
-  /// Of a thread, as warpgroups share them out: at first all have as many.
-  static constexpr int copyingRegisters = groups == 2 ? 40 : 32,
-                       registers = groups == 2 ? 232 : 160;
+  /// Of a thread, as warpgroups share them out: at first all have as many. Those
+  /// that copy and draw a mask compute several tiles of it side by side.
+  static constexpr int copyingRegisters(bool draws) { return draws ? 56 : groups == 2 ? 40 : 32; }
+  static constexpr int registers(bool draws) {
+    return groups == 2 ? (draws ? 224 : 232) : draws ? 152 : 160;
+  }
+  static constexpr int allRegisters(bool draws) {
+    return copyingRegisters(draws) * copyingThreads + registers(draws) * groups * groupThreads;
+  }
   static_assert(groups == 2 || groups == 3);
-  static_assert(copyingRegisters * copyingThreads + registers * groups * groupThreads <= 65536);
-  /// Of shared memory: the two numbers of the rows of all stages; all of it,
-  /// beginning anywhere.
-  static constexpr int numberBytes = (stages * rows * 8 + 1023) / 1024 * 1024;
+  static_assert(allRegisters(false) <= 65536 && allRegisters(true) <= 65536);
+  /// Of shared memory: the two numbers of the rows of all stages and their
+  /// masks; all of it, beginning anywhere.
+  static constexpr int numberBytes =
+      (stages * (rows * 8 + groups * maskBlockBytes) + 1023) / 1024 * 1024;
   static constexpr int sharedBytes =
       2 * 1024 + numberBytes + 4 * columns * (owns * groups * groupRows + stages * rows);
   static_assert(sharedBytes <= 227 * 1024, "of a thread block on sm_90");
