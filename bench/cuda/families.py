@@ -193,4 +193,9 @@ def build(case, attention):
     family = FAMILIES[case.family]
     settings = getattr(transformers, family.config)(**family.settings(case))
     settings._attn_implementation = family.attention or attention
-    return getattr(transformers, family.model)(settings).train()
+    model = getattr(transformers, family.model)(settings).train()
+    for module in model.modules():
+        # In training it draws a number a layer, on which an export cannot decide.
+        if getattr(module, "layerdrop", None) == 0 and not case.dropout:
+            module.training = False
+    return model

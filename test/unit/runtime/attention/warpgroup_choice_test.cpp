@@ -117,15 +117,17 @@ TEST_F(WarpgroupChoice, Memory) {
   }
 }
 
-// Where both could, the environment also says who does.
+// Where both could, the environment says who does, and else what was measured: windows of 64 on either side.
 TEST_F(WarpgroupChoice, Windows) {
-  AttentionCall window = call(1024);
-  window.band = {64, 0};
-  for (auto [value, first] : {std::pair{"1", true}, {"0", false}, {"", false}}) {
-    setenv("TRAINRT_WARPGROUP_ATTENTION", value, 1);
-    EXPECT_TRUE(load()->takes(window));
-    EXPECT_EQ(WarpgroupAttention::isAskedFirst(window), first) << value;
-  }
+  for (auto [after, wide] : {std::pair{63, false}, {64, true}})
+    for (auto [value, first] : {std::pair{"1", true}, {"0", false}, {"", wide}}) {
+      AttentionCall window = call(1024);
+      window.causal = false;
+      window.band = {64, after};
+      setenv("TRAINRT_WARPGROUP_ATTENTION", value, 1);
+      EXPECT_TRUE(load()->takes(window));
+      EXPECT_EQ(WarpgroupAttention::isAskedFirst(window), first) << value;
+    }
 }
 
 TEST_F(WarpgroupChoice, OnlyDevicesOfTheirArchitecture) {
