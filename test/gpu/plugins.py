@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plug-ins on a GPU: a kernel in PTX, and a function in C that gets the stream.
+"""Plug-ins on a GPU: in C a kernel in PTX and a function that gets the stream, and one in C++ (examples/plugins/cpp).
 
-  plugins.py compile FOLDER [--trainc PROGRAM] [--cuda TARGET]   writes the packages and data; needs clang-22 with NVPTX, and no GPU
-  plugins.py run FOLDER [--trainc-run PROGRAM]                   trains them: as on the CPU, and twice with the same bits
+  plugins.py compile FOLDER [--trainc PROGRAM] [--cuda TARGET] [--cpp LIBRARY]
+      writes the packages and data; needs clang-22 with NVPTX, and no GPU. LIBRARY: libsquareplus.so, as docs/plugins.md builds it
+  plugins.py run FOLDER [--trainc-run PROGRAM]
+      trains them: as on the CPU, and twice with the same bits; then looks at the time of each command
 """
 
 import argparse
+import base64
 import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 
@@ -29,6 +35,8 @@ node example::pass(a) -> y
 node Mul(y, y) -> squares
 node ReduceMean(squares) -> loss keepdims=0
 """
+#: The same with the plug-in in C++ in the place of those in C.
+MODEL_CPP = MODEL.replace("node example::swish(h, beta) -> a\nnode example::pass(a) -> y", "node Add(h, beta) -> a\nnode example::Squareplus(a) -> y b=2.0")
 KERNELS = r"""
 #define KERNEL extern "C" __attribute__((global)) void
 static __attribute__((device)) float sigmoid(float x) { return 1 / (1 + __nvvm_ex2_approx_f(-1.44269504f * x)); }
@@ -86,7 +94,16 @@ def describe(folder):
     (folder / "pass.json").write_text(json.dumps({"plugin": 1, "library": "pass.so", "operators": passes}))
 
 
-def make(folder, trainc, cuda):
+def compile(folder, name, text, cuda, trainc, *plugins):
+    """`name`.cpu.tpk and `name`.gpu.tpk."""
+    (folder / f"{name}.txt").write_text(text)
+    subprocess.run([sys.executable, ROOT / "test/Import/Inputs/make_onnx.py", folder / f"{name}.txt", folder / f"{name}.onnx"], check=True)
+    for kind, target in (("cpu", "cpu"), ("gpu", cuda)):
+        command = [trainc, folder / f"{name}.onnx", *plugins, "-o", folder / f"{name}.{kind}.tpk", "--target", target, "--lr", "0.01", "--embed-weights"]
+        subprocess.run(command, check=True)
+
+
+def make(folder, trainc, cuda, cpp):
     folder.mkdir(parents=True, exist_ok=True)
     describe(folder)
     (folder / "swish.cu").write_text(KERNELS)
@@ -98,19 +115,42 @@ def make(folder, trainc, cuda):
         subprocess.run(command, check=True)
     random = np.random.default_rng(7)
     weights = " ".join(f"{number:.5f}" for number in 0.1 * random.standard_normal(64 * 48))
-    (folder / "m.txt").write_text(MODEL.replace("WEIGHTS", weights))
-    subprocess.run([sys.executable, ROOT / "test/Import/Inputs/make_onnx.py", folder / "m.txt", folder / "m.onnx"], check=True)
     np.savez(folder / "d.npz", x=random.standard_normal((64, 64)).astype(np.float32))
-    for name, target in (("cpu", "cpu"), ("gpu", cuda)):
-        plugins = ["--plugin", folder / "swish.json", "--plugin", folder / "pass.json"]
-        command = [trainc, folder / "m.onnx", *plugins, "-o", folder / f"{name}.tpk", "--target", target, "--lr", "0.01", "--embed-weights"]
-        subprocess.run(command, check=True)
+    compile(folder, "c", MODEL.replace("WEIGHTS", weights), cuda, trainc, "--plugin", folder / "swish.json", "--plugin", folder / "pass.json")
+    if cpp:
+        compile(folder, "cpp", MODEL_CPP.replace("WEIGHTS", weights), cuda, trainc, "--plugin", cpp)
 
 
 def losses(folder, program, package):
     command = [program, folder / package, "--data", folder / "d.npz", "--batch-size", "16", "--epochs", "5", "--log-format", "json"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [entry["loss"] for line in told.splitlines() if "loss" in (entry := json.loads(line))]
+
+
+def check(folder, program, name):
+    cpu, first, second = (losses(folder, program, f"{name}.{kind}.tpk") for kind in ("cpu", "gpu", "gpu"))
+    assert first == second, (first, second)
+    worst = max(abs(a - b) / abs(b) for a, b in zip(first, cpu, strict=True))
+    assert worst < 1e-4 and cpu[-1] < cpu[0], (worst, first, cpu)
+    print(f"plug-ins in {name} on a GPU: {len(first)} losses, {first[0]:.6f} .. {first[-1]:.6f}, off by {worst:.1e}, the same bits twice")
+
+
+def profile(folder, program, name, wanted):
+    """The time of each command, as the runtime and the page of trainc inspect tell it."""
+    package, times, page = folder / f"{name}.gpu.tpk", folder / f"{name}.json", folder / f"{name}.html"
+    command = [program, package, "--data", folder / "d.npz", "--batch-size", "64", "--steps", "20", "--profile", times]
+    subprocess.run(command, check=True, capture_output=True)
+    lines = [json.loads(line) for line in times.read_text().splitlines()]
+    found = [line for line in lines if re.search(wanted, " ".join([line["name"], *line.get("nodes", [])]))]
+    assert len(found) >= 2 and all(line["ms"] > 0 and line["bytes"] > 0 for line in found), lines
+    for line in found:
+        print(f"  {line['function']} {line['name']}: {line['class']}, {1000 * line['ms']:.1f} us, {line['bytes']} bytes, {line['flops']} FLOP")
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'python/trainc'}:{ROOT / 'python/trainrt'}"}
+    subprocess.run([sys.executable, "-m", "trainc", "inspect", package, "--profile", times, "-o", page], check=True, env=environment)
+    (facts,) = re.findall(r'id="facts">([^<]*)<', page.read_text())
+    commands = [one for function in json.loads(zlib.decompress(base64.b64decode(facts)))["functions"] for one in function["commands"]]
+    told = {one["n"]: one["t"] for one in commands if one["t"] is not None}
+    assert all(told[line["name"]] for line in found), (found, told)
 
 
 def main():
@@ -120,14 +160,14 @@ def main():
     parser.add_argument("--trainc", default=ROOT / "build/bin/trainc")
     parser.add_argument("--trainc-run", default=ROOT / "build/bin/trainc-run")
     parser.add_argument("--cuda", default="cuda:sm_90")
+    parser.add_argument("--cpp", type=pathlib.Path)
     options = parser.parse_args()
     if options.what == "compile":
-        return make(options.folder, options.trainc, options.cuda)
-    cpu, first, second = (losses(options.folder, options.trainc_run, name) for name in ("cpu.tpk", "gpu.tpk", "gpu.tpk"))
-    assert first == second, (first, second)
-    worst = max(abs(a - b) / abs(b) for a, b in zip(first, cpu, strict=True))
-    assert worst < 1e-4 and cpu[-1] < cpu[0], (worst, first, cpu)
-    print(f"plug-ins on a GPU: {len(first)} losses, off by {worst:.1e}, the same bits twice")
+        return make(options.folder, options.trainc, options.cuda, options.cpp)
+    for name, wanted in (("c", "external"), ("cpp", "Squareplus")):
+        if (options.folder / f"{name}.gpu.tpk").exists():
+            check(options.folder, options.trainc_run, name)
+            profile(options.folder, options.trainc_run, name, wanted)
 
 
 if __name__ == "__main__":
