@@ -43,6 +43,8 @@ class Plugins(unittest.TestCase):
         with self.assertRaisesRegex(trainc.CompileError, "example::swish.*is not supported"):
             trainc.compile(FOLDER / "m.onnx")
         self.assertEqual(trainc.load_plugin(FOLDER / "swish.json"), ["example::swish", "example::swish_grad"])
+        self.assertEqual(plugins.untranslated("example::swish"), "")
+        self.assertIn("no plug-in that was loaded has it; those that were loaded have example::swish, ", plugins.untranslated("my::op"))
         batch = {"x": np.full((4, 3), 0.5, np.float32)}
         first = float(trainc.compile(FOLDER / "m.onnx")(batch))
         x, beta = batch["x"].astype(float), np.array([1.0, 0.5, 2.0])

@@ -439,6 +439,8 @@ def trace(graph, module, batch, axes, opset, repairs):
                 name = operator[1] or operator[2]
                 where = repairs.caller(name.partition(".")[2]) or where
                 said = f"PyTorch's exporter has no translation of {name}; write it with other operations"
+            elif operator := re.search(r"target=torch\.ops\.(\w+)\.(\w+)", said):
+                said = plugins.untranslated(f"{operator[1]}::{operator[2]}") or said
             raise ExportError(f"{where} cannot be exported: {said}") from error
 
 

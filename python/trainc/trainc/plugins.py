@@ -140,6 +140,17 @@ def _translation(name, declared):
     return translate
 
 
+def untranslated(name):
+    """What to do about an operator of torch.library that no plug-in of this process has; "" of one that is loaded."""
+    if name in _operators:
+        return ""
+    loaded = f"; those that were loaded have {', '.join(sorted(_operators))}" if _operators else ""
+    return (
+        f"{name} is an operator of its own, and no plug-in that was loaded has it{loaded}: give it to trainc.load_plugin "
+        "(docs/plugins.md), or write it with other operations"
+    )
+
+
 def export_options():
     """For torch.onnx.export: how operators of torch.library that plug-ins have are written."""
     import torch
