@@ -70,6 +70,26 @@ static plugin::Operator describe(onnx::NodeOp node) {
   return op;
 }
 
+/// What no description can say of a node, with the way out; "": nothing.
+static std::string faultOf(onnx::NodeOp node) {
+  const std::string others =
+      "; a function of the model or a plug-in in C++ can take its place (docs/plugins.md)";
+  // Trailing ones that are left out are not in the node at all.
+  for (auto [i, input] : llvm::enumerate(node.getInputs()))
+    if (isa<NoneType>(input.getType()))
+      return "its input " + std::to_string(i) +
+             " is left out, and functions in C are given all of theirs" + others;
+  // Tensors, lists of strings, and types.
+  for (NamedAttribute entry : node.getNodeAttributes())
+    if (!isa<IntegerAttr, FloatAttr, DenseI64ArrayAttr, DenseF32ArrayAttr, StringAttr>(
+            entry.getValue()))
+      return "its attribute '" + entry.getName().str() +
+             "' is neither a number or several nor a string, which is all that functions in C are "
+             "given: make it an input" +
+             others;
+  return "";
+}
+
 int trainc::writePluginStub(Compilation &c) {
   const std::string &wanted = c.options.pluginStub;
   onnx::NodeOp found;
@@ -91,6 +111,10 @@ int trainc::writePluginStub(Compilation &c) {
                                     "' that a plug-in could compute" + suggestion(wanted, names) +
                                     (names.empty() ? "; it has none that the compiler lacks"
                                                    : "; it has " + llvm::join(names, ", ")));
+    return ExitInput;
+  }
+  if (const std::string fault = faultOf(found); !fault.empty()) {
+    Log::error(c.options.model, "--write-plugin-stub: the operator '" + wanted + "': " + fault);
     return ExitInput;
   }
   StringRef folder = llvm::sys::path::parent_path(c.options.output);
