@@ -175,8 +175,12 @@ private:
 
   /// The code of the plug-ins that the program calls, which has to be there for each processor.
   LogicalResult gatherPlugins() {
-    std::map<std::string, plan::ExternalOp> called;
-    module.walk([&](plan::ExternalOp op) { called.try_emplace(op.getPlugin().str(), op); });
+    std::map<std::string, plan::ExternalOp> called, launched;
+    module.walk([&](plan::ExternalOp op) {
+      called.try_emplace(op.getPlugin().str(), op);
+      if (op.getLaunch())
+        launched.try_emplace(op.getPlugin().str(), op);
+    });
     for (auto &[name, op] : called) {
       const plugin::Plugin *found = nullptr;
       if (contents.plugins)
@@ -195,6 +199,16 @@ private:
             return op.emitError("the plug-in '")
                    << name << "' has no library for " << processor << ", and the package is for "
                    << target << ": add one, or name another --target";
+      // Newer GPUs than those of the list take PTX, where there is some; the runtime tells that
+      // there is none.
+      auto launch = launched.find(name);
+      for (StringRef target : contents.targets)
+        if (StringRef architecture = target.split(':').second;
+            launch != launched.end() && !plugin::hasKernelsFor(*found, architecture))
+          return launch->second.emitError("the plug-in '")
+                 << name << "' has no kernels that " << architecture
+                 << " runs, and the package is for " << target
+                 << ": add PTX or a cubin for it, or name another --target";
     }
     return success();
   }

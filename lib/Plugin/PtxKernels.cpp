@@ -5,6 +5,7 @@
 // )
 
 #include "PtxKernels.h"
+#include "trainc/Plugin/Plugin.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -52,6 +53,44 @@ std::optional<std::vector<uint64_t>> readPtxParameters(StringRef ptx, StringRef 
     return bytes;
   }
   return std::nullopt;
+}
+
+namespace {
+struct Architecture {
+  /// 90 of "90a"; 0 where it is none.
+  unsigned number = 0;
+  /// With a letter, it is for no other.
+  bool isExact = false;
+};
+} // namespace
+
+static Architecture readArchitecture(StringRef text) {
+  Architecture read;
+  const StringRef digits = text.take_while(llvm::isDigit);
+  if (digits.getAsInteger(10, read.number))
+    return {};
+  text = text.drop_front(digits.size());
+  read.isExact = !text.empty() && llvm::isAlpha(text.front());
+  return read;
+}
+
+bool hasKernelsFor(const Plugin &plugin, StringRef architecture) {
+  const unsigned wanted = readArchitecture(architecture.split('_').second).number;
+  return llvm::any_of(plugin.code, [&](const Code &code) {
+    StringRef name = code.name;
+    if (name.consume_back(".cubin")) {
+      const Architecture of = readArchitecture(name.rsplit(".sm_").second);
+      return of.number == wanted ||
+             (!of.isExact && of.number / 10 == wanted / 10 && of.number < wanted);
+    }
+    if (!name.ends_with(".ptx"))
+      return false;
+    // Once in a text; without it, as in what is written by hand for a test, ptxas refuses it, and
+    // the driver says so.
+    const StringRef text(code.bytes.data(), code.bytes.size());
+    const Architecture of = readArchitecture(text.split(".target sm_").second);
+    return of.isExact ? of.number == wanted : of.number <= wanted;
+  });
 }
 
 } // namespace trainc::plugin

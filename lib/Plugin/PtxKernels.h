@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What PTX says of the parameters of its kernels.
+// What PTX says of the parameters of its kernels, and which GPUs it is for.
 
 #ifndef TRAINC_LIB_PLUGIN_PTXKERNELS_H
 #define TRAINC_LIB_PLUGIN_PTXKERNELS_H

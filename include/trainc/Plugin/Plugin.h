@@ -94,6 +94,11 @@ inline constexpr llvm::StringLiteral kDomain = "trainc.plugin";
 /// Null where there is none of that name, "domain::Name".
 const Operator *findOperator(const Plugins &plugins, llvm::StringRef name);
 
+/// Whether a GPU of this architecture, "sm_90", runs the plug-in's kernels: a cubin of its major
+/// version from its minor version on, of just that version where it has a letter, or PTX of an
+/// older one (CUDA C++ Programming Guide, "Compute Capability" of binary and PTX compatibility).
+bool hasKernelsFor(const Plugin &plugin, llvm::StringRef architecture);
+
 /// What is wrong with a plug-in, and where: "scale.json:4", or the file of its code.
 struct Fault {
   std::string where, what;

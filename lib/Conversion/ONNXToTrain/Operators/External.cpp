@@ -251,8 +251,39 @@ private:
       values.push_back(valueOf(argument));
     if (llvm::is_contained(dims, DimAttr()) || llvm::is_contained(values, Attribute()))
       return failure();
+    if (failed(checkLaunch(dims)))
+      return failure();
     launch = DimsAttr::get(c.context(), dims);
     arguments = b.getArrayAttr(values);
+    return success();
+  }
+
+  /// What is known while compiling, against what no GPU goes beyond (CUDA C++ Programming Guide,
+  /// "Technical Specifications per Compute Capability"); a kernel may have less.
+  LogicalResult checkLaunch(ArrayRef<DimAttr> dims) {
+    static constexpr std::pair<StringRef, int64_t> most[] = {
+        {"grid along x", (int64_t(1) << 31) - 1},
+        {"grid along y", 65535},
+        {"grid along z", 65535},
+        {"block along x", 1024},
+        {"block along y", 1024},
+        {"block along z", 64},
+        {"dynamic shared memory", 227 << 10}};
+    // What depends on the batch is looked at where its sizes are known, in the run.
+    int64_t threads = 1;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const auto &[what, limit] = most[i];
+      const bool isBlock = i / 3 == 1;
+      const int64_t least = isBlock ? 1 : 0, size = dims[i].getConstant().value_or(least);
+      if (size < least || size > limit)
+        return c.fail("the " + what + " of its kernel '" + implementation.symbol + "' is " +
+                      Twine(size) + ", and GPUs have " + Twine(least) + " to " + Twine(limit) +
+                      " (" + op.where + ")");
+      threads *= isBlock ? size : 1;
+    }
+    if (threads > 1024)
+      return c.fail("a block of its kernel '" + implementation.symbol + "' has " + Twine(threads) +
+                    " threads, and GPUs have at most 1024 (" + op.where + ")");
     return success();
   }
 
