@@ -51,6 +51,18 @@ def main():
     losses = [entry["loss"] for line in told.splitlines() if "loss" in (entry := json.loads(line))]
     assert losses[-1] < losses[0], losses
 
+    # A run and a page tell its functions by their names, and the bytes of their tensors.
+    call("trainc-run", "model.tpk", "--data", "data.npz", "--batch-size", "8", "--steps", "1", "--profile", "times.json", env=environment)
+    times = [json.loads(line) for line in open("times.json")]
+    measured = [(line["name"], line["bytes"], line["flops"]) for line in times if line["name"].startswith("external ")]
+    assert measured == [("external swish::swish", 204, 0), ("external swish::swish_grad", 312, 0)], measured
+    sys.path += [str(source / "python/trainc"), str(source / "python/trainrt")]
+    from trainc.inspection import facts, program
+
+    manifest, read, _ = program.read("model.tpk")
+    made = facts.make(manifest, read, facts.choose_sizes(manifest, read, {"batch": 8}), None, None, None)
+    assert [(one["n"], one["b"], one["f"]) for one in made["functions"][0]["commands"] if one["n"].startswith("external")] == measured, made
+
     # What the model asks for is written, builds, and says what it lacks.
     call(build / "bin/trainc", "model.onnx", "--write-plugin-stub", "example::swish", "-o", scratch / "stub/model.tpk")
     os.chdir(scratch / "stub")

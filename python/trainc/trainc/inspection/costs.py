@@ -8,7 +8,7 @@ from .program import WIDTHS
 
 def of(command, values):
     """(bytes, FLOP) with the values of expressions; None for what only the runtime knows."""
-    count = {"launch": launch, "gemm": gemm, "attention": attention, "convolution": convolution, "copy": copy}.get(command.kind)
+    count = {"launch": launch, "gemm": gemm, "attention": attention, "convolution": convolution, "copy": copy, "external": external}.get(command.kind)
     return count(command, [values[i] for i in command.sizes], values) if count else (None, None)
 
 
@@ -19,6 +19,15 @@ def launch(command, sizes, values):
 
 def copy(command, sizes, values):
     return 2 * sizes[0], 0  # read and written
+
+
+def external(command, sizes, values):
+    """The tensors of a plug-in's function, whole; of its operations the program knows nothing."""
+    moved = 0
+    for dtype, rank in zip(command.op.numbers(1, "B"), command.op.numbers(2, "B")):
+        moved += math.prod(sizes[:rank]) * WIDTHS[dtype]
+        sizes = sizes[rank:]
+    return moved, 0
 
 
 def gemm(command, sizes, values):

@@ -47,6 +47,8 @@ def command_name(program, command, values):
         return program.kernels[command.kernels[0]]
     if command.kind == "gemm":
         return f"gemm {'x'.join(str(values[i]) for i in command.sizes[:3])}"
+    if command.kind == "external":
+        return f"external {program.externals[command.op.number(0, 'I')]}"
     return command.kind
 
 

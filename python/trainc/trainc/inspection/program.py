@@ -127,6 +127,7 @@ class Program:
         self.tensors["gradient"] = self.tensors["parameter"]
         self.kernels = [t.text(0) for t in root.tables(10)]
         self.nodes = root.texts(11)
+        self.externals = [f"{t.text(0)}::{t.text(1)}" for t in root.tables(16)]
         self.functions = [self._function(t) for t in root.tables(12)]
         self.target = ("cpu", "cuda")[root.number(15, "B")]
 
