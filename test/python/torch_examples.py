@@ -13,6 +13,17 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+#: Those of PyTorch are of the formula.
+GRADIENTS = """
+module = Model()
+trainc.autograd(module, batch)(**batch).backward()
+found = [parameter.grad for parameter in module.parameters()]
+module.zero_grad()
+swish = lambda x, beta: x * torch.sigmoid(beta * x)
+module(**batch).backward()
+for gradient, parameter in zip(found, module.parameters()):
+    torch.testing.assert_close(gradient, parameter.grad)
+"""
 #: What examples/plugins/train.py has as an operator of torch.library.
 FUNCTION = """class Swish(torch.autograd.Function):
     @staticmethod
@@ -68,6 +79,13 @@ class Examples(unittest.TestCase):
                 self.assertEqual(ran.returncode, 0, ran.stderr)
                 losses = list(map(float, ran.stdout.split()))
                 self.assertLess(losses[-1], 0.2 * losses[0])
+            begin, call = program.index("trainc.load_plugin"), program.index("step = trainc")
+            ran = subprocess.run(
+                [sys.executable, "-", f"{folder}/swish.json"], capture_output=True, text=True, input=program[:call] + GRADIENTS
+            )
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            ran = subprocess.run([sys.executable, "-"], capture_output=True, text=True, input=program[:begin] + program[call:])
+            self.assertIn("ExportError: Model cannot be exported: example::swish is an operator of its own, and no plug-in", ran.stderr)
             code = re.search(r"^```python\n(import torch, trainc.*?)^```", (ROOT / "docs/plugins.md").read_text(), re.M | re.S)[1]
             given = "import torch\nclass M(torch.nn.Module):\n  def forward(self, x): return swish(x, self.beta).mean()\n"
             given += "model = M()\nmodel.beta = torch.nn.Parameter(torch.ones(3))\nbatch = {'x': torch.randn(4, 3)}\n"

@@ -160,9 +160,19 @@ private:
 };
 } // namespace
 
-/// Predictions have no gradient.
+/// Whether the graph itself asks for a derivative (Training.cpp).
+static bool asksForGradients(onnx::NodeOp op) {
+  auto isGradient = [](onnx::NodeOp node) {
+    return node.getOpType() == "Gradient" && node.getDomain() == "ai.onnx.preview.training"
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  };
+  return op->getParentOfType<ModuleOp>().walk(isGradient).wasInterrupted();
+}
+
+/// Predictions have no gradient but those that their graph computes.
 static LogicalResult customGradient(NodeContext &c) {
-  if (!c.state.options->inference)
+  if (!c.state.options->inference || asksForGradients(c.op))
     return CustomGradient(c).run();
   for (int64_t i = 0; i < c.numOutputs(); ++i)
     if (failed(c.alias(c.in(i), i)))

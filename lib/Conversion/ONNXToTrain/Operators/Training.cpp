@@ -35,6 +35,13 @@ static Value substitute(OpBuilder &builder, Value of, ArrayRef<Value> from, Arra
   return mapping.lookupOrDefault(of);
 }
 
+/// As functions with a gradient of their own have, and loops.
+static bool hasBodies(Block &block) {
+  return llvm::any_of(block, [](Operation &op) {
+    return op.getNumRegions() != 0 && isa<train::DifferentiableOpInterface>(op);
+  });
+}
+
 /// dY / dX for each of the first inputs. The named tensors xs, zs and y follow the inputs; where
 /// these are others than xs and zs, y is computed again from them.
 static LogicalResult gradient(NodeContext &c) {
@@ -59,15 +66,16 @@ static LogicalResult gradient(NodeContext &c) {
   if (!c.needFloat(2 * given))
     return failure();
   Value y = c.tensor(2 * given);
-  // Usually they are the same.
-  if (inputs != named)
+  // Usually they are the same. A function's own gradient is spent by the first derivative through
+  // it: that of the graph's is taken of a copy, so that the next one finds it, too.
+  if (inputs != named || hasBodies(*c.tb.b().getInsertionBlock()))
     y = substitute(c.tb.b(), y, named, inputs);
   // The derivative of the sum, where y is not a scalar.
   Value seed = c.tb.scalarLike(y, 1);
   ArrayRef<Value> wanted = ArrayRef(inputs).take_front(xs);
   FailureOr<SmallVector<Value>> gradients = buildCotangents(c.tb.b(), y, seed, wanted);
   if (failed(gradients))
-    return failure();
+    return c.fail("what it differentiates has no derivative, for the reason that is told above");
   for (int64_t i = 0; i < c.numOutputs(); ++i) {
     Value dx = (*gradients)[i];
     // What y does not depend on has a zero gradient.
