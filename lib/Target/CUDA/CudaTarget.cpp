@@ -6,6 +6,7 @@
 #include "format/memory/arena_plan.h"
 #include "lib/Target/CUDA/CudaDevice.h"
 #include "lib/Target/CUDA/Kernels/GpuCodegen.h"
+#include "lib/Target/CUDA/Kernels/LowerToPTX.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -89,6 +90,11 @@ public:
       if (!number.consume_front("sm_") || number.getAsInteger(10, architecture) ||
           architecture < kFirstArchitecture)
         return "expected architectures from sm_80 on, such as cuda:sm_80,sm_90";
+      // Of one that there is not LLVM makes code without the instructions of any.
+      if (!codegen::knowsArchitecture(part))
+        return "there is no architecture " + part.str() +
+               " that this compiler knows; --target cuda is for all GPUs from sm_80 on, newer ones "
+               "by PTX";
       processors.push_back(part.str());
     }
     return {};

@@ -51,6 +51,11 @@ TEST(TargetTest, AnUnknownOneIsToldTheKnown) {
   for (std::string text : {"cuda:sm_70", "cuda:sm_90a", "cuda:sm_90,,sm_80", "cuda:90"})
     EXPECT_EQ(parseTarget(text, choice),
               "'" + text + "': expected architectures from sm_80 on, such as cuda:sm_80,sm_90");
+  for (std::string text : {"sm_85", "sm_130", "sm_890"})
+    EXPECT_EQ(parseTarget("cuda:sm_90," + text, choice),
+              "'cuda:sm_90," + text + "': there is no architecture " + text +
+                  " that this compiler knows; --target cuda is for all GPUs from sm_80 on, newer "
+                  "ones by PTX");
 }
 
 /// Where no device is, the host.

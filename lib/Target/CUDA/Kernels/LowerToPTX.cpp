@@ -9,6 +9,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -112,8 +113,9 @@ CudaTools findCudaTools(llvm::StringRef path) {
 // PTX
 //===----------------------------------------------------------------------===//
 
-static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(llvm::StringRef architecture,
-                                                              std::string &error) {
+static llvm::Triple getTriple() { return llvm::Triple("nvptx64-nvidia-cuda"); }
+
+static const llvm::Target *findTarget(std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -121,15 +123,31 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(llvm::StringRef ar
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
   });
-  llvm::Triple triple("nvptx64-nvidia-cuda");
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  return llvm::TargetRegistry::lookupTarget(getTriple(), error);
+}
+
+/// By its processors: those that LLVM does not know it takes for the oldest, with a warning at
+/// most.
+bool knowsArchitecture(llvm::StringRef architecture) {
+  std::string error;
+  const llvm::Target *target = findTarget(error);
+  if (!target)
+    return false;
+  std::unique_ptr<llvm::MCSubtargetInfo> known(
+      target->createMCSubtargetInfo(getTriple(), /*CPU=*/"", /*Features=*/""));
+  return known && known->isCPUStringValid(architecture);
+}
+
+static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(llvm::StringRef architecture,
+                                                              std::string &error) {
+  const llvm::Target *target = findTarget(error);
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
   // Rounding of an op must not depend on what it is fused with.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, architecture, /*Features=*/"", options, std::nullopt,
+      target->createTargetMachine(getTriple(), architecture, /*Features=*/"", options, std::nullopt,
                                   std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 

@@ -19,6 +19,8 @@ struct CudaTools {
 /// Looks in `path` if it is given, else in the usual places.
 CudaTools findCudaTools(llvm::StringRef path);
 
+/// Whether there is PTX for this architecture, "sm_90".
+bool knowsArchitecture(llvm::StringRef architecture);
 /// Optimises bitcode and emits PTX; on failure returns "" and sets `error`. `suffix` makes the
 /// names of local symbols unique among the parts that one PTX text is put together from. Works
 /// without MLIR and shares nothing: safe on any thread.
