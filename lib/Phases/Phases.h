@@ -18,9 +18,9 @@ inline constexpr llvm::StringLiteral kPhases[] = {"import", "legalize", "graph",
 /// The pass `verify-PHASE`.
 std::unique_ptr<mlir::Pass> createVerifyPass(llvm::StringRef phase);
 
-/// Whether ops of plug-ins implement what compiling them takes; fails after an error for each that
-/// does not.
-mlir::LogicalResult checkPluginOps(mlir::ModuleOp module);
+/// Whether ops of plug-ins implement what compiling them takes, and make parts, and gradients where
+/// the module is trained, of the right types; fails after an error for each that does not.
+mlir::LogicalResult checkPluginOps(mlir::ModuleOp module, bool isTrained);
 
 } // namespace trainc
 

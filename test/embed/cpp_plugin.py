@@ -112,6 +112,12 @@ FAULTS = {
     "pointwise": r"the op 'faulty\.pointwise' of the plug-in 'faulty' does not implement AxisMapOpInterface",
     "impure": r"the op 'faulty\.impure' of the plug-in 'faulty' has effects or a body; ops of training graphs have the trait Pure and none",
     "nameless": r"node '/op' \(faulty::Op, opset 1\): its handler has given a result that is no tensor with constant or named sizes",
+    "wrong map": r"the op 'faulty\.wrong' of the plug-in 'faulty' has an axis map without a loop, or -1, for each axis",
+    "wrong count": r"'faulty\.wrong' of the plug-in 'faulty' is taken into 0 parts, and has 1 results",
+    "wrong type": r"'faulty\.wrong' of the plug-in 'faulty' is taken into a part of type tensor<\?x3xf64, .*>, not tensor<\?x3xf32",
+    "wrong ops": r"'faulty\.wrong' of the plug-in 'faulty' is made of ops that are wrong: 'train\.mul' op requires the same type",
+    "wrong self": r"'faulty\.wrong' of the plug-in 'faulty' is taken into parts of which one is null, or the op itself",
+    "wrong gradient": r"'faulty\.wrong' of the plug-in 'faulty' gives for operand 0 a gradient of type tensor<3xf32>, not tensor<\?x3xf32",
     "bare": r"the op 'faulty\.bare' of the plug-in 'faulty' does not implement FusionOpInterface or DecomposableOpInterface",
 }
 

@@ -76,11 +76,41 @@ struct NamelessOp : UnaryOp<NamelessOp, trainc::train::DecomposableOpInterface::
   void decompose(trainc::train::TrainBuilder &, SmallVectorImpl<Value> &) {}
   void getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &) {}
 };
+struct WrongOp
+    : UnaryOp<WrongOp, trainc::train::AxisMapOpInterface::Trait,
+              trainc::train::DecomposableOpInterface::Trait,
+              trainc::train::DifferentiableOpInterface::Trait, MemoryEffectOpInterface::Trait> {
+  using UnaryOp::UnaryOp;
+  static StringRef getOperationName() { return "faulty.wrong"; }
+  void getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &) {}
+  trainc::train::AxisMap getAxisMap() {
+    using trainc::train::LoopKind;
+    trainc::train::AxisMap map{{LoopKind::Parallel, LoopKind::Parallel}, {{0, 1}}, {{0, 1}}};
+    if (fault() == "wrong map")
+      map.operands.front().back() = 2;
+    return map;
+  }
+  void decompose(trainc::train::TrainBuilder &tb, SmallVectorImpl<Value> &results) {
+    Value x = getOperation()->getOperand(0);
+    if (fault() == "wrong type")
+      x = tb.cast(x, tb.b().getF64Type());
+    if (fault() == "wrong ops")
+      x = tb.mul(x, tb.sum(x, 0));
+    if (fault() == "wrong self")
+      x = getOperation()->getResult(0);
+    if (fault() != "wrong count")
+      results.push_back(x);
+  }
+  void buildVJP(trainc::train::TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                MutableArrayRef<Value> gradients) {
+    gradients[0] = fault() == "wrong gradient" ? tb.sum(cotangents[0], 0) : cotangents[0];
+  }
+};
 struct FaultyDialect : Dialect {
   explicit FaultyDialect(MLIRContext *context)
       : Dialect("faulty", context, TypeID::get<FaultyDialect>()) {
     fail("dialect");
-    addOperations<BareOp, IdleOp, PointwiseOp, ImpureOp, NamelessOp>();
+    addOperations<BareOp, IdleOp, PointwiseOp, ImpureOp, NamelessOp, WrongOp>();
   }
   static StringRef getDialectNamespace() { return "faulty"; }
 };
@@ -95,8 +125,8 @@ LogicalResult handle(NodeContext &c) {
   fail("handler");
   if (fault() == "null result")
     return c.set(Value());
-  for (StringRef name : {"bare", "idle", "pointwise", "impure", "nameless"})
-    if (fault() == name) {
+  for (StringRef name : {"bare", "idle", "pointwise", "impure", "nameless", "wrong"})
+    if (StringRef(fault()).split(' ').first == name) {
       Type type = c.tensor(0).getType();
       if (fault() == "nameless")
         type = RankedTensorType::get({ShapedType::kDynamic}, c.tb.b().getF32Type());
