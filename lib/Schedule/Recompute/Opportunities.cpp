@@ -6,9 +6,11 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
+#include "trainc/Analysis/GuessedBytes.h"
 #include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/StridedViews.h"
 #include "llvm/ADT/SetVector.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace trainc;
@@ -305,6 +307,13 @@ static bool isStatistic(Operation *op, ArrayRef<Operation *> ops) {
   });
 }
 
+/// Whether less lies in memory with a compromise than without it.
+static bool keepsLess(const Opportunity &entry) {
+  auto guess = [](double sum, Value value) { return sum + guessBytes(value); };
+  return std::accumulate(entry.smaller.begin(), entry.smaller.end(), 0.0, guess) <
+         std::accumulate(entry.held.begin(), entry.held.end(), 0.0, guess);
+}
+
 std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   llvm::DenseSet<Operation *> candidates;
   for (Operation *op : graph.forward)
@@ -340,6 +349,10 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
       // In program order, for the pattern's name and for cloning.
       llvm::sort(entry.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
       entry.held = heldFor(graph, ends, entry.values);
+      // A wide logit is made again of the narrow one anyway; that it then lives on beside its
+      // gradient, which takes its memory otherwise, would be all that a compromise changes.
+      if (compromise && !keepsLess(entry))
+        continue;
       for (Operation *part : entry.ops)
         entry.pattern += patternName(part).str() + "+";
       found.push_back(std::move(entry));
