@@ -13,9 +13,13 @@ namespace trainc::legalize {
 
 void noteProducers(InFlightDiagnostic &diag, onnx::NodeOp node) {
   for (auto [number, input] : llvm::enumerate(node.getInputs()))
-    if (auto producer = input.getDefiningOp<onnx::NodeOp>())
-      diag.attachNote(producer.getLoc()) << "input " << number << " is made by "
-                                         << producer.getOpType() << ", of type " << input.getType();
+    if (auto producer = input.getDefiningOp<onnx::NodeOp>()) {
+      Diagnostic &note = diag.attachNote(producer.getLoc());
+      note << "input " << number << " is made by " << producer.getOpType();
+      // Files say the types of inputs, and of all else if they like.
+      if (!isa<onnx::AnyType>(input.getType()))
+        note << ", of type " << input.getType();
+    }
 }
 
 /// In the form of `onnx.parser.parse_function`.
