@@ -150,6 +150,37 @@ init back i64[1] = 2
 node Unsqueeze(small, back) -> column
 node Mul(side, column) -> all
 """,
+    # A list that has the first state before the loop, and to which a second loop appends.
+    "list that has begun": """
+graph adds
+  input i i64[]
+  input go bool[]
+  input s f32[batch,4]
+  input before f32
+  output go_on bool[]
+  output next f32[batch,4]
+  output behind f32
+  node Identity(go) -> go_on
+  node Gather(xw, i) -> step axis=0
+  node MatMul(s, r) -> own
+  node Add(own, step) -> sum
+  node Tanh(sum) -> next
+  node SequenceInsert(before, next) -> behind
+"""
+    + HEAD
+    + """
+node Gather(size, zero) -> steps_
+node Squeeze(steps_) -> steps
+node Sin(h) -> begun
+node SequenceConstruct(begun, h) -> states
+node Loop(steps, _, h, states) -> half, list body=graph:adds
+node Loop(steps, _, half, list) -> last, longer body=graph:adds
+node SequenceLength(longer) -> length
+node Cast(length) -> count to=1
+node ConcatFromSequence(longer) -> joined axis=0 new_axis=1
+node Mul(joined, joined) -> squares
+node Div(squares, count) -> all
+""",
 }
 
 

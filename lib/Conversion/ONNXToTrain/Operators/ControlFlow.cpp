@@ -193,6 +193,27 @@ static train::LoopOp repeat(NodeContext &c, Region &body, const train::LoopInput
   return {};
 }
 
+/// The tensors of a sequence along a new first axis, and behind them what a loop has `stacked`, which
+/// is of the same shape; null with a reason.
+static Value joinBehind(NodeContext &c, LegalValue &before, Value stacked) {
+  SmallVector<Value> parts;
+  if (before.stacked)
+    parts.push_back(before.stacked);
+  for (LegalValue *part : before.sequence) {
+    Dims dims = part->dims;
+    dims.insert(dims.begin(), c.dim(1));
+    parts.push_back(c.tb.reshape(c.state.tensorOf(*part), dims));
+  }
+  for (Value part : parts)
+    if (train::getSliceType(part.getType()) != train::getSliceType(stacked.getType())) {
+      (void)c.fail("the sequence that its iterations add to has tensors of another type or shape "
+                   "before the first one: join these to what the loop adds");
+      return {};
+    }
+  parts.push_back(stacked);
+  return parts.size() == 1 ? stacked : c.tb.concat(parts, 0);
+}
+
 /// Loop with as many iterations as a size says, whose condition stays true.
 static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
   train::LoopInputs inputs;
@@ -207,9 +228,9 @@ static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
     // A loop carries tensors of one size: of a list it stacks what each iteration adds.
     if (!initial.isSequence) {
       inputs.initial.push_back(c.tensor(2 + i));
-    } else if (!initial.sequence.empty() || initial.grows || initial.stacked) {
-      return c.fail("the sequence that its iterations add to is not empty before the first one: "
-                    "join what it has to what the loop adds");
+    } else if (initial.grows) {
+      return c.fail("its iterations add to a sequence that a loop around it adds to as well: give "
+                    "each loop a sequence of its own");
     } else {
       sequences.push_back(i);
     }
@@ -238,7 +259,9 @@ static LogicalResult loopOver(NodeContext &c, Region &body, DimAttr trips) {
     }
     LegalValue result(c.op.getLoc());
     result.isSequence = true;
-    result.stacked = *stacked++;
+    result.stacked = joinBehind(c, c.in(2 + i), *stacked++);
+    if (!result.stacked)
+      return failure();
     (void)c.alias(result, i);
   }
   for (int64_t i = carried; stacked != made.getStacked().end(); ++i)
