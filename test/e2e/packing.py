@@ -238,6 +238,33 @@ def encoder_decoder():
     return graph.text()
 
 
+def recurrent(kind):
+    """A recurrence over masked tokens, which may run in both directions, between layers of tokens alone."""
+    graph = Graph()
+    for name in ("input_ids", "attention_mask", "labels"):
+        graph.add(f"input {name} i64[batch,seq]")
+    graph.embed("input_ids", "w")
+
+    def feed_forward(x, out):
+        graph.weight(f"{out}.up", [WIDTH, 4 * WIDTH])
+        graph.weight(f"{out}.down", [4 * WIDTH, WIDTH])
+        graph.add(f"node MatMul({x}, {out}.up) -> {out}.wide", f"node Gelu({out}.wide) -> {out}.gelu", f"node MatMul({out}.gelu, {out}.down) -> {out}.y",
+                  f"node Add({x}, {out}.y) -> {out}")
+
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    graph.lines[0] = "opset 20"
+    feed_forward("w", "x")
+    graph.weight("input", [2, gates * WIDTH // 2, WIDTH])
+    graph.weight("recurrence", [2, gates * WIDTH // 2, WIDTH // 2])
+    graph.add("init last.axis i64[1] = 2", "init sizes i64[3] = 0 0 -1", "node Unsqueeze(attention_mask, last.axis) -> mask.column", "node Cast(mask.column) -> mask to=1",
+              "node Mul(x, mask) -> masked", "node Transpose(masked) -> steps perm=[1,0,2]",
+              f'node {kind}(steps, input, recurrence) -> both hidden_size={WIDTH // 2} direction="bidirectional"',
+              "node Transpose(both) -> turned perm=[2,0,1,3]", "node Reshape(turned, sizes) -> states", "node Add(x, states) -> seen")
+    feed_forward("seen", "z")
+    graph.loss("z")
+    return graph.text()
+
+
 def make_rows(rng, rows, columns, fill, number=lambda document: document + 1):
     """Documents of 1 to 8 tokens."""
     numbers = np.zeros((rows, columns), np.int64)
@@ -410,6 +437,18 @@ def main():
                 ids, labels = fill(rng, np.ones((rows, columns), bool), form)
                 labels[:, 0] = 7
                 test.batch(f"{rows} x {columns}", False, None, input_ids=ids, labels=labels)
+
+        # A recurrence gets its rectangle, with zeros at padding.
+        for kind in ("LSTM", "GRU", "RNN"):
+            explained = test.compile(kind, recurrent(kind))
+            check("ops compute the count_attention_mask tokens that attention_mask counts" in explained, explained)
+            for side in ("left", "right", "middle"):
+                lengths = rng.integers(1, 14, (6, 1))
+                real = np.arange(24) >= 24 - lengths if side == "left" else np.arange(24) < lengths
+                real[3, ::2] &= side != "middle"
+                real[3, 5] = True
+                ids, labels = fill(rng, real, side)
+                test.batch(f"padding on the {side}", True, input_ids=ids, attention_mask=real.astype(np.int64), labels=labels)
 
         explained = test.compile("encoder and decoder", encoder_decoder())
         for mask in ("attention_mask", "decoder_attention_mask"):

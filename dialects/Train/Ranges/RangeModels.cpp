@@ -4,6 +4,7 @@
 
 #include "dialects/Train/Convolution/Convolution.h"
 #include "dialects/Train/Loops/Loops.h"
+#include "dialects/Train/Ranges/LoopRanges.h"
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
@@ -540,4 +541,5 @@ void trainc::train::detail::attachRangeInterfaces(MLIRContext *context) {
          DequantizeOp, InTrainingOp, ReduceOp, MatmulOp, CumsumOp, ScatterAddOp,
          ScatterElementsAddOp, SoftmaxOp, LogSoftmaxOp, ConvOp, ConvDataGradOp, ConvFilterGradOp>(
       context);
+  attachLoopRanges(context);
 }
