@@ -193,8 +193,8 @@ static train::LoopOp repeat(NodeContext &c, Region &body, const train::LoopInput
   return {};
 }
 
-/// The tensors of a sequence along a new first axis, and behind them what a loop has `stacked`, which
-/// is of the same shape; null with a reason.
+/// The tensors of a sequence along a new first axis, and behind them what a loop has `stacked`,
+/// which is of the same shape; null with a reason.
 static Value joinBehind(NodeContext &c, LegalValue &before, Value stacked) {
   SmallVector<Value> parts;
   if (before.stacked)
