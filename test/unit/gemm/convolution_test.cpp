@@ -7,6 +7,7 @@
 #include "device/cpu/gemm.h"
 #include "device/cpu/gemm_kernels.h"
 #include "device/thread_pool.h"
+#include "format/memory/winograd_work.h"
 #include "format/memory/working_memory.h"
 
 #include <gtest/gtest.h>
@@ -68,6 +69,10 @@ const Case cases[] = {
     {"one position", 4, 16, 16, 1, {{1, 3, 1, 1, 1}, {1, 3, 1, 1, 1}}},
     {"one filter", 2, 8, 1, 1, {{12, 3, 1, 1, 1}, {12, 3, 1, 1, 1}}},
     {"many channels", 3, 512, 70, 1, {{7, 3, 1, 1, 1}, {7, 3, 1, 1, 1}}},
+    {"by tiles", 2, 32, 64, 1, {{28, 3, 1, 1, 1}, {28, 3, 1, 1, 1}}},
+    {"by tiles, odd sizes", 3, 40, 70, 1, {{15, 3, 1, 1, 0}, {17, 3, 1, 1, 2}}},
+    {"by tiles, many channels", 2, 300, 33, 1, {{14, 3, 1, 1, 1}, {14, 3, 1, 1, 1}}},
+    {"a filter's gradient by tiles", 9, 32, 35, 1, {{7, 3, 1, 1, 1}, {7, 3, 1, 1, 1}}},
     {"rows of some blocks", 1, 128, 16, 1, {{40, 3, 1, 1, 1}, {40, 3, 1, 1, 1}}},
 };
 
@@ -200,21 +205,23 @@ TEST_P(CpuConvolution, IsItsDefinition) {
 INSTANTIATE_TEST_SUITE_P(Cases, CpuConvolution, testing::ValuesIn(cases),
                          [](const auto &info) { return "Case" + std::to_string(info.index); });
 
-/// The samples of a batch do not know of each other.
+/// The samples of a batch do not know of each other, with tiles or without.
 TEST(CpuConvolutionOfSamples, AreThoseOfABatch) {
-  const Case test = {"", 5, 64, 32, 1, {{7, 3, 1, 1, 1}, {7, 3, 1, 1, 1}}};
-  for (Kind kind : {Kind::Forward, Kind::Data}) {
-    ConvolutionSizes sizes = sizesOf(test, kind);
-    const size_t from = kind == Kind::Forward ? 0 : 2, to = 2 - from;
-    Operands all(sizes), one(sizes);
-    ThreadPool pool(2);
-    all.run(sizes, to, pool, *allKernels().back());
-    const size_t read = all.values[from].size() / 5, written = all.values[to].size() / 5;
-    one.values[from].assign(all.values[from].begin() + int64_t(3 * read),
-                            all.values[from].begin() + int64_t(4 * read));
-    sizes.batch = 1;
-    one.run(sizes, to, pool, *allKernels().back());
-    EXPECT_EQ(0, std::memcmp(one.values[to].data(), all.values[to].data() + 3 * written,
-                             written * sizeof(float)));
-  }
+  for (int64_t side : {7, 14})
+    for (Kind kind : {Kind::Forward, Kind::Data}) {
+      const Case test = {"", 5, 64, 32, 1, {{side, 3, 1, 1, 1}, {side, 3, 1, 1, 1}}};
+      ConvolutionSizes sizes = sizesOf(test, kind);
+      EXPECT_EQ(WinogradTiles::areUsed(sizes), side == 14);
+      const size_t from = kind == Kind::Forward ? 0 : 2, to = 2 - from;
+      Operands all(sizes), one(sizes);
+      ThreadPool pool(2);
+      all.run(sizes, to, pool, *allKernels().back());
+      const size_t read = all.values[from].size() / 5, written = all.values[to].size() / 5;
+      one.values[from].assign(all.values[from].begin() + int64_t(3 * read),
+                              all.values[from].begin() + int64_t(4 * read));
+      sizes.batch = 1;
+      one.run(sizes, to, pool, *allKernels().back());
+      EXPECT_EQ(0, std::memcmp(one.values[to].data(), all.values[to].data() + 3 * written,
+                               written * sizeof(float)));
+    }
 }

@@ -9,7 +9,9 @@
 #include "device/cpu/choose_kernels.h"
 #include "device/cpu/convolution_parts.h"
 #include "device/cpu/gemm_kernels.h"
+#include "device/cpu/winograd.h"
 #include "device/thread_pool.h"
+#include "format/memory/winograd_work.h"
 
 #include <algorithm>
 #include <cassert>
@@ -344,6 +346,8 @@ void convolutionF32(const ConvolutionSizes &sizes, float *input, float *filter, 
   const GemmTile tile = {kernels.lanes, kernels.rows, kernels.vectors};
   if (sizes.isDepthwise()) {
     depthwiseF32(sizes, input, filter, output, pool, kernels);
+  } else if (WinogradTiles::areUsed(sizes)) {
+    winogradF32(sizes, input, filter, output, pool, kernels);
   } else if (sizes.kind == Convolution::Kind::Filter) {
     const ConvolutionSums plan(sizes, tile, pool.size());
     Sums(plan, kernels, input, output, filter, pool).run();

@@ -36,11 +36,21 @@ using DepthwiseSumKernel = void (*)(int64_t columns, const float *a, int64_t aSt
                                     const float *b, int64_t bStride, int64_t channels, float *sums,
                                     int64_t sumStride);
 
+/// A transform of a tile along both of its axes, for n channels: `from` and `to` are the places of
+/// its values, row by row.
+using WinogradTransform = void (*)(const float *const *from, float *const *to, int64_t n);
+
+/// What they are: winograd_kernels_impl.h.
+struct WinogradKernels {
+  WinogradTransform positions, taps, results, outputs, tapSums;
+};
+
 struct ConvolutionKernels {
   static constexpr int maxRows = 14, maxVectors = 2, maxTaps = 7;
   ConvolutionSumKernel sum[maxRows][maxVectors];
   DepthwiseKernel depthwise;
   DepthwiseSumKernel depthwiseSum[maxTaps];
+  WinogradKernels winograd;
 };
 
 } // namespace trainrt

@@ -43,6 +43,8 @@ struct V {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
   static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+  static Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+  static Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
 
   /// In three rounds: 2x2 and 4x4 within 128-bit lanes, then the lanes themselves.
   static void transpose(Vec (&r)[8]) {
@@ -67,6 +69,8 @@ struct V {
 #include "device/cpu/gemm_kernels_impl.h"
 
 #include "device/cpu/convolution_kernels_impl.h"
+
+#include "device/cpu/winograd_kernels_impl.h"
 
 #include "device/cpu/gemm_pack_bf16_impl.h"
 

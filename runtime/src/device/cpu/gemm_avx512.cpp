@@ -30,6 +30,8 @@ struct V : Avx512Vector {
 
 #include "device/cpu/convolution_kernels_impl.h"
 
+#include "device/cpu/winograd_kernels_impl.h"
+
 #include "device/cpu/gemm_pack_bf16_impl.h"
 
 #define NAME "avx512"

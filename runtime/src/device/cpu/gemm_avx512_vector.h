@@ -17,6 +17,8 @@ struct Avx512Vector {
   static Vec set1(float value) { return _mm512_set1_ps(value); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
   static Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+  static Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+  static Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
 
   static Vec widenFirst(const uint16_t *from, int n) {
     const __m256i bits = n == lanes ? _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from))

@@ -74,6 +74,8 @@ struct V {
             vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(bits), 16))};
   }
   static Vec mul(Vec a, Vec b) { return {vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)}; }
+  static Vec add(Vec a, Vec b) { return {vaddq_f32(a.low, b.low), vaddq_f32(a.high, b.high)}; }
+  static Vec sub(Vec a, Vec b) { return {vsubq_f32(a.low, b.low), vsubq_f32(a.high, b.high)}; }
 
   static void transpose4(float32x4_t &a, float32x4_t &b, float32x4_t &c, float32x4_t &d) {
     auto pairs = [](float32x4_t x) { return vreinterpretq_f64_f32(x); };
@@ -102,6 +104,8 @@ struct V {
 #include "device/cpu/gemm_kernels_impl.h"
 
 #include "device/cpu/convolution_kernels_impl.h"
+
+#include "device/cpu/winograd_kernels_impl.h"
 
 #include "device/cpu/gemm_pack_bf16_impl.h"
 

@@ -30,7 +30,9 @@ constexpr GemmKernels kernels =
                    {{HEIGHTS(SUM)},
                     depthwiseRow,
                     {depthwiseSum<1>, depthwiseSum<2>, depthwiseSum<3>, depthwiseSum<4>,
-                     depthwiseSum<5>, depthwiseSum<6>, depthwiseSum<7>}});
+                     depthwiseSum<5>, depthwiseSum<6>, depthwiseSum<7>},
+                    {winograd<WinogradPositions>, winograd<WinogradTaps>, winograd<WinogradResults>,
+                     winograd<WinogradOutputs>, winograd<WinogradTapSums>}});
 constexpr GemmKernels widenedKernels = productKernels(NAME "-widened", packBF16<Widened>, 2);
 #undef SUM
 #undef NAME

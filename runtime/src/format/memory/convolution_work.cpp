@@ -3,6 +3,7 @@
 // Where sums are cut follows from the sizes of the convolution alone, never from the number of
 // threads.
 #include "format/memory/convolution_work.h"
+#include "format/memory/winograd_work.h"
 
 #include <algorithm>
 
@@ -153,6 +154,14 @@ ConvolutionMemory convolutionMemory(const ConvolutionSizes &sizes, const GemmTil
     return {sizes.kind == Convolution::Kind::Filter ? DepthwiseParts(sizes).floats()
                                                     : sizes.taps() * sizes.channels,
             0};
+  if (WinogradTiles::areUsed(sizes)) {
+    if (sizes.kind == Convolution::Kind::Filter) {
+      const WinogradSums sums(sizes, tile);
+      return {sums.sharedFloats(), sums.threadFloats()};
+    }
+    const WinogradProduct product(sizes, tile);
+    return {product.sharedFloats(), product.threadFloats()};
+  }
   if (sizes.kind == Convolution::Kind::Filter)
     return {0, ConvolutionSums(sizes, tile, threads).threadFloats()};
   const ConvolutionProduct product(sizes, tile);
