@@ -27,6 +27,11 @@ struct DepthwiseRow {
   int64_t taps;
   float *c;
   int64_t cStride, columns, channels;
+  /// Source rows that the line behind this one reads, too: `nextRows` of them, of which each of
+  /// this line's results stands for `nextStride` floats.
+  const float *next[2];
+  int nextRows;
+  int64_t nextStride;
 };
 using DepthwiseKernel = void (*)(const DepthwiseRow &row);
 

@@ -65,10 +65,29 @@ void depthwiseColumns(const DepthwiseRow &row, int64_t column, int64_t x, int n)
   }
 }
 
+/// What is in memory arrives while the line before is computed, and results' lines before they are
+/// stored: taps read several rows in turn, which the hardware does not foresee.
+template <int columns>
+inline void depthwisePrefetch(const DepthwiseRow &row, int64_t column, int64_t x) {
+  // Of what stands for the columns, the part that x is of all channels.
+  const int64_t floats = columns * row.nextStride * V::lanes / row.channels;
+  for (int i = 0; i < row.nextRows; ++i) {
+    const float *at = row.next[i] + column * row.nextStride + x / V::lanes * floats;
+    for (int64_t done = 0; done < floats; done += 16)
+      __builtin_prefetch(at + done, 0, 2);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < columns; ++j)
+    __builtin_prefetch(row.c + (column + columns + j) * row.cStride + x, 1, 3);
+}
+
 template <int columns> void depthwiseChannelsOf(const DepthwiseRow &row, int64_t column) {
   int64_t x = 0;
-  for (; x + V::lanes <= row.channels; x += V::lanes)
+  for (; x + V::lanes <= row.channels; x += V::lanes) {
+    if (columns > 1)
+      depthwisePrefetch<columns>(row, column, x);
     depthwiseColumns<columns, true>(row, column, x, V::lanes);
+  }
   if (x < row.channels)
     depthwiseColumns<columns, false>(row, column, x, int(row.channels - x));
 }

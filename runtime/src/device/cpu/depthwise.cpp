@@ -90,10 +90,27 @@ struct ImageLines {
     int64_t to = sample * extent(0) + d.first + plane * d.step;
     to = to * extent(1) + h.first + row * h.step;
     to = to * extent(2) + w.first + range.begin * w.step;
-    kernels.convolution.depthwise({source, w.sourceStep * sizes.channels, at.data(), weights,
-                                   weightAt.data(), int64_t(at.size()),
-                                   result + to * sizes.channels, w.step * sizes.channels,
-                                   range.size(), sizes.channels});
+    DepthwiseRow work = {source,
+                         w.sourceStep * sizes.channels,
+                         at.data(),
+                         weights,
+                         weightAt.data(),
+                         int64_t(at.size()),
+                         result + to * sizes.channels,
+                         w.step * sizes.channels,
+                         range.size(),
+                         sizes.channels,
+                         {},
+                         0,
+                         w.sourceStep * sizes.channels};
+    // Of one plane: lines of more do not follow each other so.
+    const int64_t read = row * h.sourceStep + (h.taps.empty() ? 0 : h.taps.back().offset);
+    const int64_t end = std::min({read + h.sourceStep, h.sourceSize - 1, read + 2});
+    for (int64_t next = std::max<int64_t>(read + 1, 0); d.sourceSize == 1 && next <= end; ++next)
+      work.next[work.nextRows++] =
+          source + ((sample * h.sourceSize + next) * w.sourceSize + range.begin * w.sourceStep) *
+                       sizes.channels;
+    kernels.convolution.depthwise(work);
   }
 };
 

@@ -28,8 +28,14 @@ void microKernel(int64_t k, const float *a, int64_t aStride, const float *b, flo
   const float *base[(rows + 2) / 3];
   for (int i = 0; i < rows; i += 3)
     base[i / 3] = a + i * aStride;
+  // The tile behind this one reads the rows behind these, a line of each at the same time.
+  const float *next = a + rows * aStride;
 #pragma GCC unroll 4
   for (int64_t p = 0; p < k; ++p) {
+    if (byRows && p % 16 == 0)
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i)
+        __builtin_prefetch(next + i * aStride + p, 0, 3);
     Vec bv[vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v)
