@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Convolutions by tiles: transforms around matmuls, one for each of a tile's 16 values. The GEMM's
-// micro kernels multiply; channels are summed up in the chains that a matmul has. Where chains are
-// cut depends on sizes alone, and a tile's results on nothing but what it reads.
+// micro kernels multiply; channels are summed up in chains, as in a matmul. Where these are cut
+// depends on sizes alone, and a tile's results on nothing but what it reads.
 #include "device/cpu/winograd.h"
 
 #include "device/cpu/convolution_parts.h"
@@ -18,9 +18,10 @@ namespace trainrt {
 namespace {
 
 constexpr int64_t values = WinogradTiles::values;
-/// Longest chain in registers, and the height of a tile of a matmul whose rows are read in place
-/// (convolution.cpp).
-constexpr int64_t chainK = 256;
+/// Longest chain in registers: half of a matmul's, since a result adds up 9 to 16 of them. It takes
+/// no longer.
+constexpr int64_t chainK = 128;
+/// Height of a tile of a matmul whose rows are read in place (gemm.cpp).
 constexpr int64_t directRows = 8;
 
 /// An image, or a batch of them: [batch, rows, columns, channels].
