@@ -61,13 +61,15 @@ func.func @few(%i: tensor<8192xi64>, %u: tensor<8192x384xf32>) {
 
 // -----
 
-// The rows' sums are added to what is there: no table of zeros, and a last stage for rows without an update.
+// The rows' sums are added to what is there: no table of zeros, and a last stage for rows without an update, which compares addresses
+// first: where the result lies in the operand's place, these rows are what they were.
 // CHECK-LABEL: .entry kernel_0_scatter_sort(
 // CHECK-NOT: st.global.v4.b32
 // CHECK-LABEL: .entry kernel_0_scatter_merge(
 // CHECK-LABEL: .entry kernel_0_scatter_sum(
 // CHECK-LABEL: .entry kernel_0_scatter_join(
 // CHECK-LABEL: .entry kernel_0_scatter_rest(
+// CHECK: setp.{{eq|ne}}.{{[bs]}}64
 // CHECK: st.global.v4.b32
 // CHECK-NOT: atom.global.add
 // CHECK: ret;
@@ -78,6 +80,40 @@ func.func @scatter_into(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32,
     %1 = train.scatter_add %a, %b axis = 0 : tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>> -> tensor<100x384xf32>
     %2 = train.add %c, %1 : tensor<100x384xf32>
     train.yield %2 : tensor<100x384xf32>
+  }
+  return
+}
+
+// -----
+
+// Through 16 bits as well; not where it would be another number.
+// CHECK-LABEL: .entry kernel_0_scatter_rest(
+// CHECK: setp.{{eq|ne}}.{{[bs]}}64
+// CHECK: ret;
+// CHECK-LABEL: .entry kernel_1_scatter_rest(
+// CHECK-NOT: setp.{{eq|ne}}.{{[bs]}}64
+// CHECK: ret;
+func.func @scatter_kept(%i: tensor<8xi64>, %u: tensor<8x384xf32>, %x: tensor<100x384xbf16>) {
+  // expected-remark-re @below {{kernel_0_scatter_rest {{.*}} in place [2->0]}}
+  %0 = train.fusion(%i, %u, %x) : (tensor<8xi64>, tensor<8x384xf32>, tensor<100x384xbf16>) -> tensor<100x384xbf16> {
+  ^bb0(%a: tensor<8xi64>, %b: tensor<8x384xf32>, %c: tensor<100x384xbf16>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<8xi64>, tensor<8x384xf32> -> tensor<100x384xf32>
+    %2 = train.cast %1 : tensor<100x384xf32> -> tensor<100x384xbf16>
+    %3 = train.cast %2 : tensor<100x384xbf16> -> tensor<100x384xf32>
+    %4 = train.cast %c : tensor<100x384xbf16> -> tensor<100x384xf32>
+    %5 = train.add %4, %3 : tensor<100x384xf32>
+    %6 = train.cast %5 : tensor<100x384xf32> -> tensor<100x384xbf16>
+    train.yield %6 : tensor<100x384xbf16>
+  }
+  // expected-remark-re @below {{kernel_1_scatter_rest {{.*}} in place [2->0]}}
+  %7 = train.fusion(%i, %u, %x) : (tensor<8xi64>, tensor<8x384xf32>, tensor<100x384xbf16>) -> tensor<100x384xbf16> {
+  ^bb0(%a: tensor<8xi64>, %b: tensor<8x384xf32>, %c: tensor<100x384xbf16>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<8xi64>, tensor<8x384xf32> -> tensor<100x384xf32>
+    %2 = train.cast %c : tensor<100x384xbf16> -> tensor<100x384xf32>
+    %3 = train.mul %2, %2 : tensor<100x384xf32>
+    %4 = train.add %3, %1 : tensor<100x384xf32>
+    %5 = train.cast %4 : tensor<100x384xf32> -> tensor<100x384xbf16>
+    train.yield %5 : tensor<100x384xbf16>
   }
   return
 }

@@ -14,12 +14,18 @@
 // The order of additions follows from the indices alone, and no step is slow where most indices are
 // the same. Where the kernel goes on with the sums, sum and join store what it computes of them,
 // and instead of zeros in the table a last stage does so for rows without an update, so that every
-// element is stored once and may be where another operand was.
+// element is stored once and may be where another operand was. Where it is, and that operand is
+// what the kernel makes of no update, as where a gradient is added to another one, nothing is left
+// to do.
 //
 // Rows of which no two meet are stored.
 
 #include "Scatter.h"
+#include "dialects/Train/Ranges/Ranges.h"
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -563,8 +569,59 @@ void RowScatter::join() {
   e->finish();
 }
 
+/// Of each result the input that it is where the sums are zero; empty where one is none. What such
+/// sums make of a body is what folding leaves of it.
+static SmallVector<unsigned> findKeptInputs(FusionOp fusion, Operation *scatter) {
+  IRMapping mapping;
+  OwningOpRef<FusionOp> copy(cast<FusionOp>(fusion->clone(mapping)));
+  Block &body = copy->getBody().front();
+  llvm::SmallDenseSet<Value> zeros;
+  auto setZero = [&](Value value) {
+    OpBuilder builder(value.getDefiningOp());
+    Value zero = TrainBuilder(builder, value.getLoc()).scalarLike(value, 0);
+    value.replaceAllUsesWith(zero);
+    zeros.insert(zero);
+  };
+  const Value sums = mapping.lookup(scatter->getResult(0));
+  setZero(sums);
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
+    if (&op == sums.getDefiningOp())
+      continue;
+    auto ranges = llvm::map_to_vector(op.getOperands(), [&](Value operand) {
+      return zeros.contains(operand) ? trainc::train::Range::number(0)
+                                     : trainc::train::Range::anything();
+    });
+    for (OpResult result : op.getResults())
+      if (inferRange(&op, result.getResultNumber(), ranges).isNumber(0))
+        setZero(result);
+    OpBuilder builder(&op);
+    SmallVector<Value> folded;
+    if (succeeded(builder.tryFold(&op, folded)) && folded.size() == op.getNumResults())
+      op.replaceAllUsesWith(folded);
+  }
+  SmallVector<unsigned> kept;
+  for (Value value : body.getTerminator()->getOperands()) {
+    auto input = dyn_cast<BlockArgument>(value);
+    if (!input)
+      return {};
+    kept.push_back(input.getArgNumber());
+  }
+  return kept;
+}
+
 void RowScatter::storeRest() {
   nextStage();
+  // The runtime decides whether a result lies where its input does.
+  Value isElsewhere;
+  for (auto [result, input] : llvm::enumerate(findKeptInputs(kernel.fusion, op))) {
+    const unsigned number = kernel.fusion.getInputs().size() + result;
+    Value differs = LLVM::ICmpOp::create(e->builder(), e->loc(), LLVM::ICmpPredicate::ne,
+                                         e->buffer(input), e->buffer(number));
+    isElsewhere =
+        isElsewhere ? arith::OrIOp::create(e->builder(), e->loc(), isElsewhere, differs) : differs;
+  }
+  if (isElsewhere)
+    e->openIf(isElsewhere);
   Value count = e->dim(shape.updates);
   SmallVector<DimAttr> sizes = shape.columnSizes;
   sizes.insert(sizes.begin() + axis, s.space[axis]);
@@ -586,6 +643,8 @@ void RowScatter::storeRest() {
     store(index, e->convertFloat(e->zero(shape.element), shape.sum));
     e->closeIf();
   });
+  if (isElsewhere)
+    e->closeIf();
   e->finish();
 }
 
