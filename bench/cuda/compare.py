@@ -6,7 +6,7 @@
   compare.py run FOLDER               on the machine with the GPU
 
 What `run` checks, for a small BERT and GPT-2, each with and without dropout, and for a small Llama
-whose parameters are of bf16 (bits and gradients):
+and Gemma 3 whose parameters are of bf16 (bits and gradients):
 
   losses     fp32 on the GPU against fp32 on the CPU, 50 steps: relative difference at most 1e-5
              (masks of dropout are the same on both)

@@ -142,6 +142,8 @@ CASES = {
         _small("small-gpt2-nodropout", "gpt2", 0.0, 1.0),
         Case("small-llama", "llama", 8, 64, 128, 8, 4, 512, 1024, kv_heads=2, positions=64,
              dropout=0.0, precision="pure-bf16"),
+        Case("small-gemma3", "gemma3", 8, 64, 128, 6, 4, 512, 1024, kv_heads=2, head_dim=32,
+             window=16, tied=True, positions=64, dropout=0.0, precision="pure-bf16"),
     ]
 }  # fmt: skip
 

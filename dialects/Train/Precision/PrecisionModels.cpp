@@ -28,5 +28,5 @@ template <typename... Ops> void attach(MLIRContext *context) {
 void trainc::train::detail::attachPrecisionInterfaces(MLIRContext *context) {
   attach<NegOp, AbsOp, TanhOp, ErfOp, SigmoidOp, ReluOp, DetachOp, GeluOp, AddOp, SubOp, MulOp,
          DivOp, MaxOp, MinOp, SelectOp, DropoutOp, BarrierOp, BroadcastOp, ReshapeOp, TransposeOp,
-         SliceOp, PadOp, ConcatOp, SplitOp, WindowOp, GatherOp>(context);
+         SliceOp, PadOp, ConcatOp, SplitOp, WindowOp, GatherOp, SelectRowsOp>(context);
 }

@@ -4,7 +4,8 @@
 // that modules do are told by their form: a parameter of one axis that is added to a product is its
 // bias, and what statistics of one axis are taken from is batch normalisation, scales included. A
 // scale of anything else (layer scale) makes f32 of it, and so do layer and group normalisation,
-// whose statistics differ from sample to sample.
+// whose statistics differ from sample to sample. In a model of the low type neither does: its
+// modules give what they were given, whatever they compute in.
 
 #include "lib/Transforms/MixedPrecision/CarriedTypes.h"
 
@@ -86,10 +87,19 @@ CarriedTypes::Precision CarriedTypes::ofResult(OpResult result) const {
     return lookup(op->getOperand(0));
   if (isa<ReductionOpInterface>(op))
     return ofReduction(result);
+  if (parameters && isMadeOfNeutral(op))
+    return ofKind(Kind::Neutral);
   if (!isa<CarriedTypeOpInterface>(op))
     return ofKind(Kind::Wide);
   return isa<PointwiseOpInterface>(op) || op->getNumOperands() > 1 ? ofOperands(result)
                                                                    : ofMove(result);
+}
+
+/// What is computed of statistics of samples in a model of the low type: of floats, that is.
+bool CarriedTypes::isMadeOfNeutral(Operation *op) const {
+  return llvm::any_of(op->getOperands(), isFloat) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return lookup(operand).kind == Kind::Neutral; });
 }
 
 /// Whatever the op: numbers of one axis are parameters or statistics.
@@ -106,14 +116,15 @@ CarriedTypes::Precision CarriedTypes::ofVector(OpResult result) const {
   return precision;
 }
 
-/// Of windows' taps: a pool, which has its operand's type.
+/// Of windows' taps: a pool, which has its operand's type. Other sums are statistics of samples,
+/// which a model of the low type scales its values by without making them wider.
 CarriedTypes::Precision CarriedTypes::ofReduction(OpResult result) const {
   Precision precision = lookup(result.getOwner()->getOperand(0));
   SmallVector<int64_t> reduced = cast<ReductionOpInterface>(result.getOwner()).getReducedAxes();
   if (precision.isVector() || llvm::any_of(reduced, [&](int64_t axis) {
         return axis >= int64_t(precision.taps.size()) || !precision.taps[axis];
       }))
-    precision.kind = Kind::Wide;
+    precision.kind = parameters && precision.isNarrow() ? Kind::Neutral : Kind::Wide;
   precision.joined = false;
   precision.taps.clear();
   return precision;
@@ -136,7 +147,7 @@ CarriedTypes::Precision CarriedTypes::ofMove(OpResult result) const {
     const auto *at = llvm::find(axes, loop);
     // Numbers of samples are no channels.
     if (loop < 0 || at == axes.end() || at == axes.begin())
-      precision.kind = Kind::Wide;
+      precision.kind = parameters && precision.kind == Kind::Statistic ? Kind::Neutral : Kind::Wide;
     else
       precision.axis = at - axes.begin();
     return precision;
@@ -187,7 +198,8 @@ CarriedTypes::Precision CarriedTypes::ofOperands(OpResult result) const {
   precision.joined = streams.size() > 1;
   if (statistic || (parameter && normalised))
     precision.kind = Kind::Normalised;
-  else if (parameter && (streams.size() > 1 || lookup(streams[0]).kind != Kind::Product))
+  else if (parameter && !parameters &&
+           (streams.size() > 1 || lookup(streams[0]).kind != Kind::Product))
     precision.kind = Kind::Wide;
   else
     precision.kind = Kind::Narrow;

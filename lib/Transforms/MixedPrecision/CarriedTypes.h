@@ -26,7 +26,8 @@ private:
   /// What a value is, in autocast's eyes. The order is that of `meet`: of several operands, the
   /// last one decides.
   enum class Kind {
-    /// The same number everywhere, or no float: what any type goes with.
+    /// The same number everywhere, no float, or statistics of samples in a model of the low type:
+    /// what any type goes with.
     Neutral,
     /// Of one axis, made of parameters alone, as biases and scales are.
     Parameter,
@@ -60,6 +61,7 @@ private:
   Precision lookup(mlir::Value value) const;
   Precision ofArgument(mlir::func::FuncOp function, mlir::BlockArgument argument) const;
   Precision ofResult(mlir::OpResult result) const;
+  bool isMadeOfNeutral(mlir::Operation *op) const;
   Precision ofVector(mlir::OpResult result) const;
   Precision ofReduction(mlir::OpResult result) const;
   Precision ofMove(mlir::OpResult result) const;

@@ -36,3 +36,32 @@ func.func @stream(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w
   %5 = train.mul %2, %4 : tensor<4x8xf32>
   return %2, %5, %5 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// What was normalised before it is added, as Gemma has it, is of the model's type, too, with rows of a batch (statistics of two axes) as
+// without; so the residual stream is.
+// CHECK-LABEL: func.func @sandwich
+// CHECK: %[[B:.*]] = train.broadcast {{.*}} axes = [0, 1]
+// CHECK: %[[N:.*]] = train.mul {{.*}}, %[[B]] : tensor<2x4x8xf32>
+// CHECK: %[[S:.*]] = train.mul %[[N]], {{.*}} : tensor<2x4x8xf32>
+// CHECK: %[[A:.*]] = train.add {{.*}}, %[[S]] : tensor<2x4x8xf32>
+// CHECK: %[[L:.*]] = train.cast %[[A]] : tensor<2x4x8xf32> -> tensor<2x4x8xbf16>
+// CHECK: %[[W:.*]] = train.cast %[[L]] : tensor<2x4x8xbf16> -> tensor<2x4x8xf32>
+// CHECK: return %[[W]], %[[W]]
+func.func @sandwich(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %scale: tensor<8xf32> {train.role = "parameter", train.name = "scale", train.trainable},
+    %table: tensor<5x8xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<2x4xi64> {train.role = "input", train.name = "ids"}) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  %0 = train.gather %table, %ids axis = 0 : tensor<5x8xf32>, tensor<2x4xi64> -> tensor<2x4x8xf32>
+  %10 = train.reshape %0 : tensor<2x4x8xf32> -> tensor<8x8xf32>
+  %11 = train.matmul %10, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %1 = train.reshape %11 : tensor<8x8xf32> -> tensor<2x4x8xf32>
+  %2 = train.mul %1, %1 : tensor<2x4x8xf32>
+  %3 = train.reduce sum %2 axes = [2] : tensor<2x4x8xf32> -> tensor<2x4xf32>
+  %4 = train.sqrt %3 : tensor<2x4xf32>
+  %5 = train.broadcast %4 axes = [0, 1] : tensor<2x4xf32> -> tensor<2x4x8xf32>
+  %6 = train.mul %1, %5 : tensor<2x4x8xf32>
+  %7 = train.broadcast %scale axes = [2] : tensor<8xf32> -> tensor<2x4x8xf32>
+  %8 = train.mul %6, %7 : tensor<2x4x8xf32>
+  %9 = train.add %0, %8 : tensor<2x4x8xf32>
+  return %9, %9 : tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
