@@ -582,6 +582,8 @@ static SmallVector<unsigned> findKeptInputs(FusionOp fusion, Operation *scatter)
     value.replaceAllUsesWith(zero);
     zeros.insert(zero);
   };
+  // In program order, so that zeros that are made of zeros are found; folding takes those away that
+  // are added, and casts there and back.
   const Value sums = mapping.lookup(scatter->getResult(0));
   setZero(sums);
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
