@@ -238,6 +238,8 @@ private:
     }
     auto access = dyn_cast<ElementAccessOpInterface>(op);
     Operation *def = op->getOperand(0).getDefiningOp();
+    if (isViewOfRepeated(op) && groups.isInline(def))
+      return groups.lookThrough(op);
     bool inside = access && access.hasElements() && def && groups.groupOf(def) >= 0 &&
                   getFusionRole(def) == FusionRole::Pointwise && isReadInKernels(op);
     Recomputation again(op->getOperand(0));

@@ -33,9 +33,28 @@ inline bool readsElements(mlir::Operation *op) {
   }
 }
 
+/// Whether `view` is one of a value that only repeats fewer elements, and kernels alone read it:
+/// they read those, wherever the view has them.
+inline bool isViewOfRepeated(mlir::Operation *view) {
+  auto access = mlir::dyn_cast<train::ElementAccessOpInterface>(view);
+  if (getFusionRole(view) != train::FusionRole::View || !access || !access.hasElements() ||
+      view->getNumOperands() != 1)
+    return false;
+  mlir::Operation *def = view->getOperand(0).getDefiningOp();
+  auto repeated = mlir::dyn_cast_if_present<train::ElementAccessOpInterface>(def);
+  if (!repeated || !repeated.onlyMoves() || def->getNumOperands() != 1 ||
+      getFusionRole(def) != train::FusionRole::Access)
+    return false;
+  const train::DimAttr from = train::getNumElements(def->getOperand(0).getType()),
+                       to = train::getNumElements(view->getOperand(0).getType());
+  return from != to && train::divideExactly(to, from) && isReadInKernels(view);
+}
+
 /// Whether a library call, or a view or join that is no kernel, reads `op` or a view of it.
 inline bool hasReaderOutside(mlir::Operation *op) {
   return llvm::any_of(op->getUsers(), [](mlir::Operation *user) {
+    if (isViewOfRepeated(user))
+      return false;
     return !readsElements(user) || isJoinedInPlace(user) ||
            (mlir::isa<train::StridedViewOpInterface>(user) && hasReaderOutside(user));
   });

@@ -130,3 +130,23 @@ func.func @update(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w
   %3 = train.exp %2 : tensor<4x8xf32>
   return %0, %3 : tensor<8x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A number for each row that is repeated along it is read once for each row, through a view of what it is repeated to as well: nothing
+// is stored for that.
+// CHECK-LABEL: func.func @repeated_view
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x8xf32>, %[[Y:.*]]: tensor<4x8xf32>)
+// CHECK: %[[S:.*]] = train.fusion(%[[X]]) : (tensor<1x4x8xf32>) -> tensor<1x4xf32>
+// CHECK: %[[K:.*]] = train.fusion(%[[S]], %[[Y]]) : (tensor<1x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: train.broadcast
+// CHECK: train.reshape
+// CHECK-NOT: train.fusion
+// CHECK: return %[[K]]
+func.func @repeated_view(%x: tensor<1x4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = train.reduce sum %x axes = [2] : tensor<1x4x8xf32> -> tensor<1x4xf32>
+  %1 = train.broadcast %0 axes = [0, 1] : tensor<1x4xf32> -> tensor<1x4x8xf32>
+  %2 = train.reshape %1 : tensor<1x4x8xf32> -> tensor<4x8xf32>
+  %3 = train.mul %2, %y : tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
