@@ -6,7 +6,9 @@
 #include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Schedule/JoinColumnSums/JoinColumnSums.h"
+#include "lib/Schedule/JoinRowReaders/JoinRowReaders.h"
 #include "lib/Schedule/NarrowSums/NarrowSums.h"
+#include "lib/Schedule/PlaceRows/PlaceRows.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
@@ -291,8 +293,12 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   form.recomputeCost = options.target.recomputeCost;
   form.unrelatedSums = !options.target.joinsColumnSums;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
-  if (options.target.joinsColumnSums)
+  if (options.target.joinsColumnSums) {
+    pm.addNestedPass<func::FuncOp>(createJoinRowReadersPass());
     pm.addNestedPass<func::FuncOp>(createJoinColumnSumsPass());
+  }
+  // Behind the sums, which join kernels of one order.
+  pm.addNestedPass<func::FuncOp>(createPlaceRowsPass());
   plugin::addPluginPasses(pm, "schedule");
 }
 

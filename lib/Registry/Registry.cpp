@@ -11,11 +11,13 @@
 #include "lib/Schedule/AlignCollectives/AlignCollectives.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Schedule/JoinColumnSums/JoinColumnSums.h"
+#include "lib/Schedule/JoinRowReaders/JoinRowReaders.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/NarrowSums/NarrowSums.h"
 #include "lib/Schedule/Offload/Offload.h"
 #include "lib/Schedule/OverlapExchanges/OverlapExchanges.h"
+#include "lib/Schedule/PlaceRows/PlaceRows.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
@@ -117,6 +119,8 @@ static void registerOwnPasses() {
   registerFormEvalPasses();
   registerFormKernelsPasses();
   registerJoinColumnSumsPasses();
+  registerJoinRowReadersPasses();
+  registerPlaceRowsPasses();
   registerFormStepsPasses();
   registerFuseEpiloguesPasses();
   registerHoistSlicesPasses();
