@@ -144,3 +144,44 @@ func.func @single_rows(%x: tensor<8448x4096xf32>) {
   }
   return
 }
+
+// -----
+
+// Updates that lie across the lines of a scatter are read by the block, 8 bytes of 4 lines a thread,
+// and turned in shared memory; a warp has its line's side by side there.
+// CHECK-LABEL: .entry kernel_0_scatter(
+// CHECK: ld.global.nc.v4.b16
+// CHECK-NOT: ld.global.nc.b16
+// CHECK: bar.sync
+// CHECK-COUNT-4: st.shared.b32
+// CHECK: bar.sync
+// CHECK-NOT: atom.global.add
+// CHECK: ret;
+func.func @scatter_across(%i: tensor<256x64xi32>, %u: tensor<6x64x256xbf16>) {
+  // expected-remark @below {{kernel_0_scatter dims [] work 192 grain 256}}
+  %0 = train.fusion(%i, %u) : (tensor<256x64xi32>, tensor<6x64x256xbf16>) -> tensor<6x256x72xbf16> {
+  ^bb0(%a: tensor<256x64xi32>, %b: tensor<6x64x256xbf16>):
+    %1 = train.broadcast %a axes = [1, 2] : tensor<256x64xi32> -> tensor<6x256x64xi32>
+    %2 = train.transpose %b permutation = [0, 2, 1] : tensor<6x64x256xbf16> -> tensor<6x256x64xbf16>
+    %3 = train.scatter_elements_add %1, %2 axis = 2 : tensor<6x256x64xi32>, tensor<6x256x64xbf16> -> tensor<6x256x72xbf16>
+    train.yield %3 : tensor<6x256x72xbf16>
+  }
+  return
+}
+
+// -----
+
+// Side by side with their line they are read by its warp.
+// CHECK-LABEL: .entry kernel_0_scatter(
+// CHECK-NOT: bar.sync
+// CHECK: ret;
+func.func @scatter_along(%i: tensor<256x64xi32>, %u: tensor<6x256x64xbf16>) {
+  // expected-remark @below {{kernel_0_scatter dims [] work 192 grain 256}}
+  %0 = train.fusion(%i, %u) : (tensor<256x64xi32>, tensor<6x256x64xbf16>) -> tensor<6x256x72xbf16> {
+  ^bb0(%a: tensor<256x64xi32>, %b: tensor<6x256x64xbf16>):
+    %1 = train.broadcast %a axes = [1, 2] : tensor<256x64xi32> -> tensor<6x256x64xi32>
+    %3 = train.scatter_elements_add %1, %b axis = 2 : tensor<6x256x64xi32>, tensor<6x256x64xbf16> -> tensor<6x256x72xbf16>
+    train.yield %3 : tensor<6x256x72xbf16>
+  }
+  return
+}

@@ -16,6 +16,18 @@ namespace {
 /// -1: the axis is no axis of the space.
 using Axes = SmallVector<int64_t>;
 
+/// The axes of an operand, where those of a result with these loops are `axes`.
+Axes followAxes(const AxisMap &map, ArrayRef<int> loops, ArrayRef<int> operandLoops,
+                const Axes &axes) {
+  Axes operandAxes;
+  for (int loop : operandLoops) {
+    auto axis = llvm::find(loops, loop);
+    bool known = loop >= 0 && map.loops[loop] == LoopKind::Parallel && axis != loops.end();
+    operandAxes.push_back(known ? axes[axis - loops.begin()] : -1);
+  }
+  return operandAxes;
+}
+
 /// Each value once for each way of its axes: the same input may be read in several.
 class AccessSearch {
 public:
@@ -61,15 +73,8 @@ private:
       return;
     AxisMap map = mapped.getAxisMap();
     ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
-    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands)) {
-      Axes operandAxes;
-      for (int loop : operandLoops) {
-        auto axis = llvm::find(loops, loop);
-        bool known = loop >= 0 && map.loops[loop] == LoopKind::Parallel && axis != loops.end();
-        operandAxes.push_back(known ? axes[axis - loops.begin()] : -1);
-      }
-      visit(operand, operandAxes);
-    }
+    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands))
+      visit(operand, followAxes(map, loops, operandLoops, axes));
   }
 
   void note(BlockArgument argument, const Axes &axes) {
@@ -93,6 +98,53 @@ private:
   FusionOp fusion;
   const Structure &s;
   SmallVector<InputAccess> found;
+  std::set<std::vector<int64_t>> visited;
+};
+
+/// Follows a value to the inputs that it is made of, with the axis of it that each of theirs is.
+class LayoutSearch {
+public:
+  explicit LayoutSearch(Value value) : size(getRank(value)), bytes(size) {
+    visit(value, llvm::to_vector(llvm::seq<int64_t>(0, size)));
+  }
+  SmallVector<int64_t> take() { return std::move(bytes); }
+
+private:
+  void visit(Value value, const Axes &axes) {
+    std::vector<int64_t> key(axes.begin(), axes.end());
+    key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
+    if (!visited.insert(std::move(key)).second)
+      return;
+    if (isa<BlockArgument>(value))
+      return note(value, axes);
+    Operation *op = value.getDefiningOp();
+    if (isa<PointwiseOpInterface>(op)) {
+      for (Value operand : op->getOperands())
+        if (getRank(operand) != 0)
+          visit(operand, axes);
+      return;
+    }
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return;
+    AxisMap map = mapped.getAxisMap();
+    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
+    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands))
+      visit(operand, followAxes(map, loops, operandLoops, axes));
+  }
+
+  /// What has fewer axes is small, and read again and again.
+  void note(Value argument, const Axes &axes) {
+    int64_t inner = -1;
+    for (auto [axis, extent] : llvm::zip_equal(axes, getDims(argument)))
+      if (!extent.isConstant(1))
+        inner = axis;
+    if (inner >= 0 && int64_t(axes.size()) == size)
+      bytes[inner] += getElementBytes(getElementType(argument));
+  }
+
+  const int64_t size;
+  SmallVector<int64_t> bytes;
   std::set<std::vector<int64_t>> visited;
 };
 
@@ -152,6 +204,8 @@ bool readsAlong(const Structure &structure, int64_t axis) {
         return true;
   return false;
 }
+
+SmallVector<int64_t> findBytesAlong(Value value) { return LayoutSearch(value).take(); }
 
 /// In the order in which they are met, from the first reduction's operand on.
 SmallVector<InputAccess> findAccesses(FusionOp fusion, const Structure &structure) {

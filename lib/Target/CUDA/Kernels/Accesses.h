@@ -26,6 +26,10 @@ struct InputAccess {
 /// places too, or through ops that do more than move whole axes, is not among them for those.
 llvm::SmallVector<InputAccess> findAccesses(train::FusionOp fusion, const Structure &structure);
 
+/// For each axis of a value in a fusion's body, the bytes that its inputs have side by side along
+/// it: of those with all of its axes, the sizes of their elements.
+llvm::SmallVector<int64_t> findBytesAlong(mlir::Value value);
+
 /// Whether a coordinate of the space along `axis` says where the operands of reductions read
 /// inputs. Where it does not (the phase of a strided window), all of the axis reads the same
 /// elements. True where the ops do not tell.

@@ -2,12 +2,15 @@
 // Scatter of elements on the GPU.
 //
 // Elements along the last axis are added in shared memory, where a warp keeps a line of the result:
-// 32 updates at a time, those that meet at one element in turn. Along another axis, or where a line
-// is long or its size not known, they are added one after another by the thread that has the line,
-// sums of 16-bit floats in f32, in a temporary buffer; where there are few, by the thread that has
-// the result.
+// 32 updates at a time, those that meet at one element in turn. Updates that lie across the lines
+// are read by the block, in vectors over its lines, and turned there, too. Along another axis, or
+// where a line is long or its size not known, they are added one after another by the thread that
+// has the line, sums of 16-bit floats in f32, in a temporary buffer; where there are few, by the
+// thread that has the result.
 
+#include "Accesses.h"
 #include "Scatter.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -22,6 +25,9 @@ constexpr int64_t kFewUpdates = 32;
 constexpr int64_t kLineBytes = 32 << 10;
 /// Steps of 32 updates whose loads are in flight together.
 constexpr int64_t kLineUnroll = 4;
+/// Updates of a line that are in a block's tile, and elements between lines there: those that a
+/// warp stores at once are in different banks.
+constexpr int64_t kTileUpdates = kWarp * kLineUnroll, kTilePitch = kTileUpdates + 4;
 
 } // namespace
 
@@ -88,6 +94,12 @@ public:
 private:
   void lookAtAll();
   void keepLines(int64_t warps);
+  /// The axis of a block's lines along which the updates lie in memory, if it is not theirs and a
+  /// block has whole vectors of it; -1: none.
+  int64_t acrossLines(int64_t warps);
+  /// Reads `tile` from updates that begin at `first`: all threads of the block a vector over
+  /// neighbouring lines each.
+  void turnUpdates(Value tile, int64_t warps, int64_t across, Value first, Value last);
   void addInOrder();
   /// Adds the warp's `updates`, where they are `wanted`, to shared memory at `places`, a lane's
   /// before those of higher lanes.
@@ -207,6 +219,55 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
   e->closeIf();
 }
 
+/// Lines of a block are neighbours on the axis in front of the scatter's. All of them are there, so
+/// that every warp comes by where the block meets, and goes as often around the loop.
+int64_t ElementScatter::acrossLines(int64_t warps) {
+  Value updates = scatter.getScatterUpdates().get();
+  const int64_t across = axis - 1;
+  if (across < 0)
+    return -1;
+  for (auto [other, size] : llvm::enumerate(getDims(updates)))
+    if (int64_t(other) != axis && size != s.space[other])
+      return -1;
+  // Every block has all of its lines, side by side on that axis.
+  const std::optional<int64_t> size = s.space[across].getConstant();
+  if (warps < kLineUnroll || !size || *size % warps != 0)
+    return -1;
+  const SmallVector<int64_t> bytes = findBytesAlong(updates);
+  return bytes[across] > bytes[axis] ? across : -1;
+}
+
+/// The order of the additions is that of a warp that reads its line by itself: no bit changes.
+void ElementScatter::turnUpdates(Value tile, int64_t warps, int64_t across, Value first,
+                                 Value last) {
+  // As many elements of the tile are there for a thread.
+  const int64_t lanes = kLineUnroll, vectors = warps / lanes;
+  Value vector = e->remIndex(e->thread(), e->constantIndex(vectors)),
+        row = e->divIndex(e->thread(), e->constantIndex(vectors));
+  // The block's lines begin at a multiple of their number.
+  SmallVector<DimAttr> blocks = s.space;
+  blocks[axis] = DimAttr::constant(op->getContext(), 1);
+  blocks[across] = DimAttr::constant(op->getContext(), *s.space[across].getConstant() / warps);
+  Index source = e->delinearize(e->block(), blocks);
+  Value line = e->mulIndex(source[across].base, e->constantIndex(warps));
+  source[across] = {e->addIndex(line, e->mulIndex(vector, e->constantIndex(lanes))), 1, {}};
+  source[axis] = {e->minIndex(e->addIndex(first, row), last), 0, {}};
+  e->setLanes(lanes);
+  Value updates = e->convertFloat(e->evaluateLanes(scatter.getScatterUpdates().get(), source), sum);
+  e->setLanes(1);
+  // Nobody may still read what was there before.
+  e->syncBlock();
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value element =
+        vector::ExtractOp::create(e->builder(), e->loc(), updates, ArrayRef<int64_t>{lane});
+    Value number =
+        e->addIndex(e->mulIndex(vector, e->constantIndex(lanes)), e->constantIndex(lane));
+    Value place = e->addIndex(e->mulIndex(number, e->constantIndex(kTilePitch)), row);
+    e->storeTo(tile, sum, {place, 0, {}}, element);
+  }
+  e->syncBlock();
+}
+
 /// Steps of 32 updates in order, and within one the lanes in order: each element gets its additions
 /// in the order of the updates.
 void ElementScatter::keepLines(int64_t warps) {
@@ -222,6 +283,8 @@ void ElementScatter::keepLines(int64_t warps) {
   Index target = e->delinearize(e->minIndex(number, e->subIndex(count, one)), lines);
   Value first = e->mulIndex(warp, e->constantIndex(size));
   Value array = e->shared(sum, warps * size);
+  const int64_t across = acrossLines(warps);
+  Value tile = across < 0 ? Value() : e->shared(sum, warps * kTilePitch);
   // Both ends in vectors.
   int64_t lanes = size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
   auto forEachVector = [&](llvm::function_ref<void(const ElementIndex &)> body) {
@@ -243,12 +306,17 @@ void ElementScatter::keepLines(int64_t warps) {
     Value data, value, wanted;
   };
   SmallVector<Update> read;
+  if (tile)
+    turnUpdates(tile, warps, across, loop.getInductionVar(), last);
   for (int64_t i = 0; i < kLineUnroll; ++i) {
-    Value at = e->addIndex(e->addIndex(loop.getInductionVar(), lane), e->constantIndex(i * kWarp));
+    Value inTile = e->addIndex(lane, e->constantIndex(i * kWarp));
+    Value at = e->addIndex(loop.getInductionVar(), inTile);
     Index source = target;
     source[axis] = {e->minIndex(at, last), 0, {}};
     Value data = e->evaluate(scatter.getScatterIndices().get(), source);
-    Value update = e->evaluate(scatter.getScatterUpdates().get(), source);
+    Value place = e->addIndex(e->mulIndex(warp, e->constantIndex(kTilePitch)), inTile);
+    Value update = tile ? e->loadFrom(tile, sum, {place, 0, {}})
+                        : e->evaluate(scatter.getScatterUpdates().get(), source);
     read.push_back({data, e->convertFloat(update, sum), e->lessIndex(at, updates)});
   }
   // The branches of the checks would keep later loads behind them.
