@@ -31,6 +31,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/RaiseSharedFactors/RaiseSharedFactors.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
@@ -85,6 +86,9 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
       attention.type = mixed.type;
     attention.biasGradient = options.fusedBiasGradient;
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
+    // A trained bias is made of products with positions, which all samples share.
+    addCleanup(pm);
+    pm.addNestedPass<func::FuncOp>(createRaiseSharedFactorsPass());
   }
   if (!lowers) {
     addCleanup(pm);

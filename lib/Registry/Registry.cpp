@@ -41,6 +41,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/RaiseSharedFactors/RaiseSharedFactors.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
@@ -112,6 +113,7 @@ static void registerOwnPasses() {
   registerQuantizeFrozenPasses();
   registerRematerializeWeightsPasses();
   registerShardParametersPasses();
+  registerRaiseSharedFactorsPasses();
   registerStreamWeightsPasses();
   registerEliminatePaddingPasses();
   registerExploitLabelSparsityPasses();
