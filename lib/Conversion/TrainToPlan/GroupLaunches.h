@@ -10,9 +10,9 @@ namespace trainc {
 /// Gives the grouped form of a kernel; "" where there is none.
 using GroupedKernelSource = llvm::function_ref<std::string(llvm::StringRef kernel)>;
 
-/// Moves launches down to the last one of their group, and up to it what stands further on. Legal
-/// where no command in between reads or writes what they write, or writes what they read. Buffers
-/// that live longer for it are small, or no library call lies in between.
+/// Moves launches down to the last one of their group. Legal where no command in between reads or
+/// writes what they write, or writes what they read. Buffers that live longer for it are small, or
+/// no library call lies in between.
 void groupLaunches(plan::FunctionOp function, GroupedKernelSource grouped);
 
 } // namespace trainc

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Launches of one kernel become one, where the last of them stood, or in front of what keeps it from
-// going on.
+// Launches of one kernel become one, where the last of them stood.
 // RUN: trainc-test-opt %s --split-input-file --test-group-launches | FileCheck %s
 
 // Two, over another kernel's that has to do with neither.
@@ -57,12 +56,11 @@ plan.function @chain {
 
 // -----
 
-// A launch in between reads what the first writes: the second joins it there. One writes what the
-// first reads, and the second.
+// A launch in between reads what the first writes; one writes what the first reads.
 // CHECK-LABEL: plan.function @read_between
-// CHECK: plan.launch "k_grouped"(
+// CHECK: plan.launch "k"(
 // CHECK-NEXT: plan.launch "other"(
-// CHECK-NOT: plan.launch "k
+// CHECK-NEXT: plan.launch "k"(
 // CHECK-LABEL: plan.function @written_between
 // CHECK: plan.launch "k"(
 // CHECK-NEXT: plan.launch "other"(
@@ -83,7 +81,7 @@ plan.function @written_between {
   %y = plan.buffer output "y" : tensor<8xf32>
   plan.launch "k"(%w, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
   plan.launch "other"(%a, %w) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.launch "k"(%w, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
+  plan.launch "k"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
 }
 
 // -----
@@ -101,20 +99,15 @@ plan.function @grains {
 
 // -----
 
-// Over a library call small buffers are kept longer, large ones and ones of unknown size are not:
-// the second joins the first in front of it, if what it writes may be held for as long.
+// Over a library call small buffers are kept longer, large ones and ones of unknown size are not.
 // CHECK-LABEL: plan.function @small_over_library
 // CHECK: plan.gemm
 // CHECK-NEXT: plan.launch "k_grouped"(
 // CHECK-LABEL: plan.function @large_over_library
-// CHECK: plan.launch "k_grouped"(
-// CHECK-NEXT: plan.gemm
-// CHECK-NOT: plan.launch
-// CHECK-LABEL: plan.function @large_behind_library
 // CHECK: plan.launch "k"(
 // CHECK-NEXT: plan.gemm
 // CHECK-NEXT: plan.launch "k"(
-// CHECK-LABEL: plan.function @unknown_behind_library
+// CHECK-LABEL: plan.function @unknown_over_library
 // CHECK: plan.launch "k"(
 // CHECK-NEXT: plan.gemm
 // CHECK-NEXT: plan.launch "k"(
@@ -130,69 +123,23 @@ plan.function @small_over_library {
 }
 plan.function @large_over_library {
   %a = plan.buffer arena : tensor<1024x1024xf32>
-  %x = plan.buffer arena : tensor<1024x1024xf32>
-  %y = plan.buffer arena : tensor<1024x1024xf32>
+  %x = plan.buffer output "x" : tensor<1024x1024xf32>
+  %y = plan.buffer output "y" : tensor<1024x1024xf32>
   %w = plan.buffer parameter "w" : tensor<8x8xf32>
   %z = plan.buffer arena : tensor<8x8xf32>
   plan.launch "k"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
   plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.gemm %x, %y, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
 }
-plan.function @large_behind_library {
-  %a = plan.buffer arena : tensor<2048x2048xf32>
-  %x = plan.buffer arena : tensor<2048x2048xf32>
-  %y = plan.buffer arena : tensor<2048x2048xf32>
-  %w = plan.buffer parameter "w" : tensor<8x8xf32>
-  %z = plan.buffer arena : tensor<8x8xf32>
-  plan.launch "k"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
-  plan.launch "k"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.gemm %x, %y, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
-}
-plan.function @unknown_behind_library {
+plan.function @unknown_over_library {
   %a = plan.buffer arena : tensor<?xf32, #train.dims<n>>
-  %x = plan.buffer arena : tensor<?xf32, #train.dims<n>>
-  %y = plan.buffer arena : tensor<?xf32, #train.dims<n>>
+  %x = plan.buffer output "x" : tensor<?xf32, #train.dims<n>>
+  %y = plan.buffer output "y" : tensor<?xf32, #train.dims<n>>
   %w = plan.buffer parameter "w" : tensor<8x8xf32>
   %z = plan.buffer arena : tensor<8x8xf32>
   plan.launch "k"(%a, %x) inputs 1 dims <n> work <n> grain 16 scratch <0>
   plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %x, %y, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
-}
-
-// -----
-
-// What stands further on joins in front of a library call that reads the first's result, but for
-// one whose operand is made in between. What only a unit's own stages touch is held no longer.
-// CHECK-LABEL: plan.function @advanced
-// CHECK: plan.launch "k0_grouped"(%{{.*}}, %[[X:.*]], %{{.*}}, %{{.*}}, %[[Z:.*]], %{{.*}}) inputs 1
-// CHECK-NEXT: plan.launch "k1_grouped"
-// CHECK-NEXT: plan.gemm %[[X]]
-// CHECK-NEXT: plan.launch "other"
-// CHECK-NEXT: plan.launch "k0"(%[[MADE:.*]], %
-// CHECK-NEXT: plan.launch "k1"(%[[MADE]], %
-// CHECK-NEXT: plan.gemm {{.*}}, %[[Z]],
-plan.function @advanced {
-  %a = plan.buffer arena : tensor<1024x1024xf32>
-  %made = plan.buffer arena : tensor<1024x1024xf32>
-  %x = plan.buffer arena : tensor<8x8xf32>
-  %y = plan.buffer arena : tensor<8x8xf32>
-  %c = plan.buffer arena : tensor<8x8xf32>
-  %t = plan.buffer arena : tensor<?xf32, #train.dims<n>>
-  %u = plan.buffer arena : tensor<?xf32, #train.dims<n>>
-  plan.launch "k0"(%a, %x, %t) inputs 1 dims <n> work <2> grain 16 scratch <0>
-  plan.launch "k1"(%a, %x, %t) inputs 1 dims <n> work <1> grain 16 scratch <0>
-  plan.gemm %x, %x, %c batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
-  plan.launch "other"(%x, %made) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.launch "k0"(%made, %y, %u) inputs 1 dims <n> work <2> grain 16 scratch <0>
-  plan.launch "k1"(%made, %y, %u) inputs 1 dims <n> work <1> grain 16 scratch <0>
-  %z = plan.buffer arena : tensor<8x8xf32>
-  %v = plan.buffer arena : tensor<?xf32, #train.dims<n>>
-  plan.launch "k0"(%a, %z, %v) inputs 1 dims <n> work <2> grain 16 scratch <0>
-  plan.launch "k1"(%a, %z, %v) inputs 1 dims <n> work <1> grain 16 scratch <0>
-  plan.gemm %y, %z, %c batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
 }
 
 // -----
