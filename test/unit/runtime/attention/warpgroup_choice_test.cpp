@@ -117,7 +117,8 @@ TEST_F(WarpgroupChoice, Memory) {
   }
 }
 
-// Where both could, the environment says who does, and else what was measured: windows of 64 on either side.
+// Where both could, the environment says who does, and else what was measured: windows of 64 on
+// either side.
 TEST_F(WarpgroupChoice, Windows) {
   for (auto [after, wide] : {std::pair{63, false}, {64, true}})
     for (auto [value, first] : {std::pair{"1", true}, {"0", false}, {"", wide}}) {
