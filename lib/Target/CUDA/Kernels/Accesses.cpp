@@ -28,8 +28,48 @@ Axes followAxes(const AxisMap &map, ArrayRef<int> loops, ArrayRef<int> operandLo
   return operandAxes;
 }
 
-/// Each value once for each way of its axes: the same input may be read in several.
-class AccessSearch {
+/// Follows values to the inputs that they are made of, with the axis of the value that each of
+/// theirs is. Each value once for each way of its axes: the same input may be read in several.
+class InputSearch {
+public:
+  virtual ~InputSearch() = default;
+
+protected:
+  virtual void note(BlockArgument argument, const Axes &axes) = 0;
+  /// Whether what the op reads is not asked for.
+  virtual bool isEnd(Operation *op) const { return false; }
+
+  void visit(Value value, const Axes &axes) {
+    std::vector<int64_t> key(axes.begin(), axes.end());
+    key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
+    if (axes.empty() || !visited.insert(std::move(key)).second)
+      return;
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return note(argument, axes);
+    Operation *op = value.getDefiningOp();
+    if (isEnd(op))
+      return;
+    if (isa<PointwiseOpInterface>(op)) {
+      for (Value operand : op->getOperands())
+        if (getRank(operand) != 0)
+          visit(operand, axes);
+      return;
+    }
+    // An op without a map reads somewhere.
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return;
+    AxisMap map = mapped.getAxisMap();
+    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
+    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands))
+      visit(operand, followAxes(map, loops, operandLoops, axes));
+  }
+
+private:
+  std::set<std::vector<int64_t>> visited;
+};
+
+class AccessSearch : InputSearch {
 public:
   AccessSearch(FusionOp fusion, const Structure &s) : fusion(fusion), s(s) {}
 
@@ -48,36 +88,12 @@ public:
   }
 
 private:
+  /// Behind a reduction axes are no longer those of the space.
+  bool isEnd(Operation *op) const override { return isa<ReductionOpInterface>(op); }
+
   /// An access is noted if each of its axes is a whole axis of the space; then its stride along
   /// that axis is known.
-  void visit(Value value, const Axes &axes) {
-    std::vector<int64_t> key(axes.begin(), axes.end());
-    key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
-    if (axes.empty() || !visited.insert(std::move(key)).second)
-      return;
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return note(argument, axes);
-    Operation *op = value.getDefiningOp();
-    // Behind a reduction axes are no longer those of the space.
-    if (isa<ReductionOpInterface>(op))
-      return;
-    if (isa<PointwiseOpInterface>(op)) {
-      for (Value operand : op->getOperands())
-        if (getRank(operand) != 0)
-          visit(operand, axes);
-      return;
-    }
-    // An op without a map reads somewhere.
-    auto mapped = dyn_cast<AxisMapOpInterface>(op);
-    if (!mapped || op->getNumOperands() == 0)
-      return;
-    AxisMap map = mapped.getAxisMap();
-    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
-    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands))
-      visit(operand, followAxes(map, loops, operandLoops, axes));
-  }
-
-  void note(BlockArgument argument, const Axes &axes) {
+  void note(BlockArgument argument, const Axes &axes) override {
     SmallVector<DimAttr> sizes = getDims(argument);
     InputAccess access{argument.getArgNumber(), axes, -1, getElementBytes(getElementType(argument)),
                        true};
@@ -98,11 +114,10 @@ private:
   FusionOp fusion;
   const Structure &s;
   SmallVector<InputAccess> found;
-  std::set<std::vector<int64_t>> visited;
 };
 
-/// Follows a value to the inputs that it is made of, with the axis of it that each of theirs is.
-class LayoutSearch {
+/// The bytes of inputs that lie along each axis of a value.
+class LayoutSearch : InputSearch {
 public:
   explicit LayoutSearch(Value value) : size(getRank(value)), bytes(size) {
     visit(value, llvm::to_vector(llvm::seq<int64_t>(0, size)));
@@ -110,31 +125,8 @@ public:
   SmallVector<int64_t> take() { return std::move(bytes); }
 
 private:
-  void visit(Value value, const Axes &axes) {
-    std::vector<int64_t> key(axes.begin(), axes.end());
-    key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
-    if (!visited.insert(std::move(key)).second)
-      return;
-    if (isa<BlockArgument>(value))
-      return note(value, axes);
-    Operation *op = value.getDefiningOp();
-    if (isa<PointwiseOpInterface>(op)) {
-      for (Value operand : op->getOperands())
-        if (getRank(operand) != 0)
-          visit(operand, axes);
-      return;
-    }
-    auto mapped = dyn_cast<AxisMapOpInterface>(op);
-    if (!mapped)
-      return;
-    AxisMap map = mapped.getAxisMap();
-    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
-    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands))
-      visit(operand, followAxes(map, loops, operandLoops, axes));
-  }
-
   /// What has fewer axes is small, and read again and again.
-  void note(Value argument, const Axes &axes) {
+  void note(BlockArgument argument, const Axes &axes) override {
     int64_t inner = -1;
     for (auto [axis, extent] : llvm::zip_equal(axes, getDims(argument)))
       if (!extent.isConstant(1))
@@ -145,7 +137,6 @@ private:
 
   const int64_t size;
   SmallVector<int64_t> bytes;
-  std::set<std::vector<int64_t>> visited;
 };
 
 /// Follows the axes of a value whose coordinates depend on one of the space.
