@@ -87,10 +87,10 @@ def _small(name, family, dropout, labelled):
     )
 
 
-def _image(name, batch, image, hidden=0, seconds=240):
+def _image(name, batch, image, hidden=0):
     """Of torchvision, or the U-Net of `hidden` channels."""
     return Case(
-        name, name, batch, 1, hidden, 0, 0, 0, 0, image=image, labels=1000, dropout=0.0, seconds=seconds,
+        name, name, batch, 1, hidden, 0, 0, 0, 0, image=image, labels=1000, dropout=0.0, seconds=240,
     )  # fmt: skip
 
 
