@@ -54,6 +54,29 @@ graph body
   node Tanh(all_of_it) -> next
   node Mul(next, s) -> seen
 """
+
+
+def appending(name, more="", appended="next"):
+    """A body that carries a recurrence's state, and appends a tensor to a list."""
+    return f"""
+graph {name}
+  input i i64[]
+  input go bool[]
+  input s f32[batch,4]
+  input before f32
+  output go_on bool[]
+  output next f32[batch,4]
+  output behind f32
+  node Identity(go) -> go_on
+  node Gather(xw, i) -> step axis=0
+  node MatMul(s, r) -> own
+  node Add(own, step) -> sum
+  node Tanh(sum) -> next
+  {more}
+  node SequenceInsert(before, {appended}) -> behind
+"""
+
+
 CASES = {
     "recurrence": CELL + HEAD + "node Scan(h, xw) -> last, all num_scan_inputs=1 body=graph:body\n",
     "backwards": CELL
@@ -111,23 +134,7 @@ graph body
     + "node Gather(size, zero) -> steps_\nnode Squeeze(steps_) -> steps\n"
     + "node Loop(steps, _, h) -> last, all body=graph:body\n",
     # A list of Python that a loop of TorchScript appends to.
-    "list": """
-graph body
-  input i i64[]
-  input go bool[]
-  input s f32[batch,4]
-  input before f32
-  output go_on bool[]
-  output next f32[batch,4]
-  output behind f32
-  node Identity(go) -> go_on
-  node Gather(xw, i) -> step axis=0
-  node MatMul(s, r) -> own
-  node Add(own, step) -> sum
-  node Tanh(sum) -> next
-  node Add(next, b) -> seen
-  node SequenceInsert(before, seen) -> behind
-"""
+    "list": appending("body", "node Add(next, b) -> seen", "seen")
     + HEAD
     + """
 node Gather(size, zero) -> steps_
@@ -151,22 +158,7 @@ node Unsqueeze(small, back) -> column
 node Mul(side, column) -> all
 """,
     # A list that has the first state before the loop, and to which a second loop appends.
-    "list that has begun": """
-graph adds
-  input i i64[]
-  input go bool[]
-  input s f32[batch,4]
-  input before f32
-  output go_on bool[]
-  output next f32[batch,4]
-  output behind f32
-  node Identity(go) -> go_on
-  node Gather(xw, i) -> step axis=0
-  node MatMul(s, r) -> own
-  node Add(own, step) -> sum
-  node Tanh(sum) -> next
-  node SequenceInsert(before, next) -> behind
-"""
+    "list that has begun": appending("adds")
     + HEAD
     + """
 node Gather(size, zero) -> steps_
