@@ -21,6 +21,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
+from backend import list_operators
 from node_tests import HERE, NUMBERS, Case
 
 FAR = -1000003
@@ -151,9 +152,7 @@ def main():
     options = parser.parse_args()
     trainc = os.path.join(options.build, "bin", "trainc")
     groups = collections.defaultdict(list)
-    listed = [os.path.join(options.build, "bin", "trainc-translate"), "--list-operators", "/dev/null"]
-    rows = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.splitlines()
-    for schema, graph, opset in bases({row.split("`")[1] for row in rows}):
+    for schema, graph, opset in bases({row[0] for row in list_operators(options.build)}):
         if re.search(options.filter, schema.name):
             groups[opset].append((schema, graph))
     changes, bad = 0, 0

@@ -26,6 +26,13 @@ MOST_FOLDED_ELEMENTS = 64
 MOST_FOLDED_INPUTS = 4
 
 
+def list_operators(build):
+    """The cells of each row of the table of operators that are supported; the first one is the name."""
+    command = [os.path.join(build, "bin", "trainc-translate"), "--list-operators", "/dev/null"]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [[cell.strip(" `") for cell in row.split("|")[1:-1]] for row in rows]
+
+
 class Refusal(Exception):
     """trainc said that it does not compile this model, and why."""
 

@@ -13,7 +13,6 @@ import argparse
 import ctypes
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from ctypes import byref, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
@@ -23,7 +22,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
-from backend import Fault, Refusal, compile_model, fold, foldings, NAMES_INPUT
+from backend import Fault, Refusal, compile_model, fold, foldings, list_operators, NAMES_INPUT
 from node_tests import NUMBERS, Case
 from runtime import Batch, Library, NamedTensor, RuntimeFailure, SessionOptions, Tensor, DTYPES
 
@@ -247,12 +246,7 @@ def main():
     options = parser.parse_args()
     binaries = os.path.join(options.build, "bin")
     library = Library(os.path.join(options.build, "lib", "libtrainrt.so"))
-    listed = subprocess.run(
-        [os.path.join(binaries, "trainc-translate"), "--list-operators", "/dev/null"],
-        capture_output=True, text=True, check=True,
-    ).stdout
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in listed.splitlines()]
-    operators = sorted(row[0] for row in rows if row[3] == "yes" and onnx.defs.has(row[0]))
+    operators = sorted(row[0] for row in list_operators(options.build) if row[3] == "yes" and onnx.defs.has(row[0]))
 
     # The tests of an operator, those with the shortest names first: the plain ones.
     tests = {}
