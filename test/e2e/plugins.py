@@ -180,7 +180,7 @@ def main():
         # What the function does is not known while compiling: the same package with other code.
         run.build(FAULTS, "swish")
         done = run.train(run.compile(HEAD + SWISH + MEAN, "swish.json"), data)
-        said = "function 'swish' of the plug-in 'swish' (node '/act/swish') has returned the error 42: row 3 is empty"
+        said = "function 'swish' of the plug-in 'swish' (node '/act/swish'): it has returned the error 42: row 3 is empty"
         assert done.returncode == 1 and said in done.stderr, done
         for code, said in (
             ("return deeper(call)", "has crashed"),

@@ -44,15 +44,14 @@ Status ExternalArguments::call(ExternalCall function,
   try {
     result = function(&rest);
   } catch (const std::exception &thrown) {
-    return fail(Code::BadData, what, " has thrown an exception of C++: ", thrown.what());
+    return fail(Code::BadData, "it has thrown an exception of C++: ", thrown.what());
   } catch (...) {
-    return fail(Code::BadData, what, " has thrown an exception of C++");
+    return fail(Code::BadData, "it has thrown an exception of C++");
   }
   if (!result)
     return {};
   const std::string_view told(message, strnlen(message, sizeof message));
-  return fail(Code::BadData, what, " has returned the error ", result, told.empty() ? "" : ": ",
-              told);
+  return fail(Code::BadData, "it has returned the error ", result, told.empty() ? "" : ": ", told);
 }
 
 } // namespace trainrt

@@ -17,7 +17,8 @@ public:
   explicit ExternalArguments(const ExternalView &step);
 
   /// Calls `function` with all tensors where `address` says. `rest` has what else a device gives.
-  /// BadData names `what`, the function and its node, where it returns an error.
+  /// BadData where it returns an error; who calls it says which one. `what`, the function and its
+  /// node, is for a crash in it.
   Status call(ExternalCall function, const std::function<void *(const Place &)> &address,
               trainrt_external_call rest, const char *what);
 

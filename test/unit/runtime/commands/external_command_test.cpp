@@ -138,10 +138,11 @@ TEST_F(ExternalCommand, NamesWhatRuns) {
 }
 
 TEST_F(ExternalCommand, TellsErrorsOfTheFunction) {
-  expectFault({.name = "refuses"}, "function 'refuses' of the plug-in 'tests' (node");
-  expectFault({.name = "refuses"}, " has returned the error 7: no such weights");
-  expectFault({.name = "throws"}, "has thrown an exception of C++: the matrix is singular");
-  expectFault({.name = "throws_a_number"}, "has thrown an exception of C++");
+  expectFault({.name = "refuses"},
+              "function 'refuses' of the plug-in 'tests' (node "
+              "'/model/Gather'): it has returned the error 7: no such weights");
+  expectFault({.name = "throws"}, "it has thrown an exception of C++: the matrix is singular");
+  expectFault({.name = "throws_a_number"}, "it has thrown an exception of C++");
 }
 
 TEST_F(ExternalCommand, RefusesWhatCannotBeLoaded) {
@@ -283,6 +284,6 @@ TEST_F(ExternalCommand, RefusesKernelsThatTheGpuDoesNotRun) {
   call.argumentKind = 9;
   expect(call, ".arguments[0].kind 9 is unknown");
   // A function in C gets the stream.
-  expect({.name = "refuses"}, "function 'refuses' of the plug-in 'tests' (node");
-  expect({.name = "refuses"}, " has returned the error 7: on a stream");
+  expect({.name = "refuses"}, "function 'step', function 'refuses' of the plug-in 'tests' (node "
+                              "'/model/Gather'): it has returned the error 7: on a stream");
 }

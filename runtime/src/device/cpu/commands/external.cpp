@@ -32,14 +32,14 @@ template <> void runOnHost(const ExternalView &step, HostContext &context) {
   call.threads = context.pool.size();
   call.parallel_for = parallelFor;
   call.runtime = &state;
-  Status status = ExternalArguments(step).call(
+  const Status status = ExternalArguments(step).call(
       context.run.externals->function(step.op.function),
       [&](const Place &place) { return static_cast<void *>(context.address(place)); }, call,
       state.what);
   if (status.ok())
     return;
   context.reports.refused = context.command;
-  context.reports.why = std::move(status);
+  context.reports.why = status.within(what + ": ");
 }
 
 template <> void addWorkingMemory(const ExternalView &, WorkingMemory &) {}
