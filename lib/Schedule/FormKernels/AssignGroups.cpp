@@ -4,6 +4,7 @@
 #include "lib/Schedule/FormKernels/AssignGroups.h"
 
 #include "dialects/Train/Collectives/Collectives.h"
+#include "lib/Schedule/FormKernels/SmallCost.h"
 #include "lib/Schedule/FormKernels/StoredValues.h"
 #include "mlir/IR/Remarks.h"
 

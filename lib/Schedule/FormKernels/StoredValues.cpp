@@ -3,6 +3,8 @@
 
 #include "lib/Schedule/FormKernels/StoredValues.h"
 
+#include "lib/Schedule/FormKernels/SmallCost.h"
+
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;

@@ -10,8 +10,6 @@ namespace trainc {
 
 /// Ops that are no farther apart belong to the same few kernels.
 constexpr unsigned kNear = 48;
-/// Element cost of a few sums and products: next to nothing.
-constexpr unsigned kSmallCost = 8;
 
 /// What computing a value in another kernel takes.
 struct Recomputation {

@@ -4,9 +4,9 @@
 #include "lib/Schedule/JoinColumnSums/JoinColumnSums.h"
 
 #include "lib/Schedule/JoinColumnSums/JoinedKernel.h"
+#include "lib/Schedule/JoinColumnSums/Reductions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Analysis/StridedViews.h"
 #include "trainc/Support/Location.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -20,36 +20,6 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-
-/// What a kernel reduces: axes of tensors of one shape.
-struct Reductions {
-  SmallVector<DimAttr> space;
-  SmallVector<int64_t> axes;
-  unsigned count = 0;
-};
-
-/// None where there are none, or of more than one kind, or the kernel has a form of its own.
-std::optional<Reductions> findReductions(FusionOp fusion) {
-  Reductions found;
-  for (Operation &op : fusion.getBody().front().without_terminator()) {
-    if (getFusionRole(&op) == FusionRole::Standalone)
-      return std::nullopt;
-    auto reduction = dyn_cast<ReductionOpInterface>(op);
-    if (!reduction)
-      continue;
-    SmallVector<DimAttr> space = getDims(op.getOperand(0));
-    SmallVector<int64_t> axes = reduction.getReducedAxes();
-    if (found.count++ == 0) {
-      found.space = space;
-      found.axes = axes;
-    } else if (found.space != space || found.axes != axes) {
-      return std::nullopt;
-    }
-  }
-  if (found.count == 0)
-    return std::nullopt;
-  return found;
-}
 
 /// The axis that stays where all others are summed over, if it is the last that is longer than 1.
 std::optional<int64_t> columnAxis(const Reductions &sums) {

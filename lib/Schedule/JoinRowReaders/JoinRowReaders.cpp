@@ -4,6 +4,7 @@
 #include "lib/Schedule/JoinRowReaders/JoinRowReaders.h"
 
 #include "lib/Schedule/JoinColumnSums/JoinedKernel.h"
+#include "lib/Schedule/JoinColumnSums/Reductions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/StridedViews.h"
@@ -17,25 +18,6 @@ namespace trainc {
 #define GEN_PASS_DEF_JOINROWREADERSPASS
 #include "lib/Schedule/JoinRowReaders/JoinRowReaders.h.inc"
 } // namespace trainc
-
-/// The shape of whose last axis a kernel's reductions are; none where they are others, or there are
-/// none, or the kernel has a form of its own.
-static std::optional<SmallVector<DimAttr>> findRows(FusionOp fusion) {
-  std::optional<SmallVector<DimAttr>> rows;
-  for (Operation &op : fusion.getBody().front().without_terminator()) {
-    if (getFusionRole(&op) == FusionRole::Standalone)
-      return std::nullopt;
-    auto reduction = dyn_cast<ReductionOpInterface>(op);
-    if (!reduction)
-      continue;
-    SmallVector<DimAttr> space = getDims(op.getOperand(0));
-    SmallVector<int64_t> axes = reduction.getReducedAxes();
-    if (axes.size() != 1 || axes.front() + 1 != int64_t(space.size()) || (rows && *rows != space))
-      return std::nullopt;
-    rows = std::move(space);
-  }
-  return rows;
-}
 
 /// Whether all results are element-wise, of one shape: sums of another kernel go with others of
 /// their kind (`join-column-sums`).
@@ -96,10 +78,10 @@ private:
     // The first that it fits; a reader of two kernels' sums goes with one of them.
     for (Value input : reader.getInputs()) {
       auto maker = input.getDefiningOp<FusionOp>();
-      std::optional<SmallVector<DimAttr>> rows = maker ? findRows(maker) : std::nullopt;
-      if (!rows || !isWorthJoining(maker, reader, *rows))
+      const auto sums = maker ? findReductions(maker) : std::nullopt;
+      if (!sums || !sums->areOfRows() || !isWorthJoining(maker, reader, sums->space))
         continue;
-      if (!readsRowsOf(maker, reader, *rows)) {
+      if (!readsRowsOf(maker, reader, sums->space)) {
         remark::missed(reader.getLoc(), options("KeptApart"))
             << remark::add("{0} reads rows that another kernel has summed up", describeOp(reader))
             << remark::reason("it reads what the other one makes of other rows, too");

@@ -4,6 +4,7 @@
 
 #include "trainc/Schedule/Recompute/Opportunities.h"
 
+#include "lib/Schedule/FormKernels/SmallCost.h"
 #include "lib/Schedule/Recompute/Layers.h"
 
 #include "trainc/Analysis/GuessedBytes.h"
@@ -115,11 +116,9 @@ static bool isReadByLibrary(Value value) {
 /// Up through what costs next to nothing. False where that takes more than its readers compute
 /// again (`form-kernels`): more arithmetic, or elements that lie where data says.
 static bool findSources(const StepGraph &graph, Operation *op, Value value, Sources &sources) {
-  // As in `form-kernels`: a few sums and products, whatever the target.
-  constexpr unsigned smallCost = 8;
   auto model = dyn_cast<CostOpInterface>(op);
   sources.cost += model ? model.getElementCost() : 1;
-  if (sources.cost > smallCost)
+  if (sources.cost > kSmallCost)
     return false;
   for (Value operand : op->getOperands()) {
     // Broadcasts and reshapes are index arithmetic in a reader.
