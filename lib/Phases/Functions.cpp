@@ -72,17 +72,35 @@ public:
     for (DimAttr dim : getDims(tensor))
       dim.forEachSymbol([&](StringRef symbol) {
         if (!declared.contains(symbol))
-          text = "every size is declared, but no train.symbol has the name '" + symbol.str() + "'";
+          text = undeclared(symbol);
         else if (hasRank && symbol == kRankSymbol)
           text = "sizes are the same on all ranks, only starts depend on which it is";
       });
     return text;
   }
+  /// The same of numbers that are made of sizes, such as the steps of a loop.
+  std::string problem(Operation &op) {
+    std::string text;
+    for (NamedAttribute attribute : op.getAttrs())
+      if (seenNumbers.insert(attribute.getValue()).second)
+        attribute.getValue().walk([&](DimAttr dim) {
+          dim.forEachSymbol([&](StringRef symbol) {
+            if (!declared.contains(symbol))
+              text = undeclared(symbol);
+          });
+        });
+    return text;
+  }
 
 private:
+  static std::string undeclared(StringRef symbol) {
+    return "every size is declared, but no train.symbol has the name '" + symbol.str() + "'";
+  }
+
   llvm::StringSet<> declared;
   bool hasRank = false;
   llvm::DenseSet<Type> seen;
+  llvm::DenseSet<Attribute> seenNumbers;
 };
 } // namespace
 
@@ -138,10 +156,13 @@ LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, cons
              << "what is updated is an argument, but @" << function.getName() << " has no "
              << updates << " '" << name << "'";
   }
-  for (Operation &op : function.getBody().front())
+  for (Operation &op : function.getBody().front()) {
     for (Type type : op.getResultTypes())
       if (failed(checkType(&op, type)))
         return failure();
+    if (std::string problem = sizes.problem(op); !problem.empty())
+      return refuse(&op, phase) << problem;
+  }
   return success();
 }
 

@@ -75,6 +75,15 @@ func.func @forward(%x: tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "inp
 
 // -----
 
+train.symbol @batch min 1 input "x" axis 0
+func.func @forward(%x: tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "input", train.name = "x"}) {
+  // expected-error @below {{after the phase 'legalize' every size is declared, but no train.symbol has the name 'rows'}}
+  %0 = train.dim <2*rows> : tensor<f32>
+  return
+}
+
+// -----
+
 train.symbol @rank min 0 {train.run}
 func.func @forward(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) {
   // expected-error @below {{after the phase 'legalize' sizes are the same on all ranks, only starts depend on which it is}}

@@ -64,6 +64,19 @@ node ReduceSum(peak) -> peaks keepdims=0
 node Add(mean, peaks) -> loss
 init first i64[1] = 0
 """,
+    # The number of rows without a use of the rows.
+    "counted alone": """
+node Cast(mask) -> ones to=1
+node Unsqueeze(ones, last) -> column
+node Mul(logits, column) -> kept
+node Mul(kept, kept) -> squares
+node ReduceSum(squares) -> total keepdims=0
+node Shape(columns) -> shape start=1
+node Squeeze(shape) -> count
+node Cast(count) -> n to=1
+node Div(total, n) -> loss
+init last i64[1] = 1
+""",
     "compressed": """
 node Compress(logits, mask) -> s axis=0
 node Compress(labels, mask) -> t axis=0

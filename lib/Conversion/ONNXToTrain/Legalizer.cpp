@@ -643,16 +643,8 @@ LogicalResult Legalizer::finish() {
   }
   func::ReturnOp::create(builder, graph.getLoc(), outputs);
   dropDrawnMasks();
-  removeUnused();
-  // Selections that nothing uses any more have no symbol to resolve.
-  llvm::DenseSet<Operation *> left;
-  function.walk([&](Operation *op) { left.insert(op); });
-  llvm::erase_if(selections, [&](const Selection &selection) {
-    if (left.contains(selection.rows.getDefiningOp()))
-      return false;
-    bounds.symbols.erase(builder.getStringAttr(*selection.size.getSymbol()));
-    return true;
-  });
+  for (DimAttr size : eraseUnusedSelections(function, selections, [&] { removeUnused(); }))
+    bounds.symbols.erase(builder.getStringAttr(*size.getSymbol()));
   for (const Selection &selection : selections) {
     auto symbol = builder.getStringAttr(*selection.size.getSymbol());
     if (bounds.symbols.find(symbol)->second.max)

@@ -132,12 +132,27 @@ static LogicalResult compress(NodeContext &c) {
 
 //===- Resolution ---------------------------------------------------------===//
 
-namespace {
-
 /// Also inside of functions of sizes.
 bool mentions(DimAttr dim, DimAttr symbol) {
   bool found = false;
   dim.forEachSymbol([&](StringRef name) { found |= name == *symbol.getSymbol(); });
+  return found;
+}
+
+namespace {
+
+/// In the type of an operand or a result.
+bool mentionsInTypes(Operation *op, DimAttr symbol) {
+  auto has = [&](Value value) {
+    return llvm::any_of(train::getDims(value), [&](DimAttr dim) { return mentions(dim, symbol); });
+  };
+  return llvm::any_of(op->getOperands(), has) || llvm::any_of(op->getResults(), has);
+}
+
+/// Attributes may have sizes, too, such as those of iota and pad.
+bool mentionsInAttributes(Operation *op, DimAttr symbol) {
+  bool found = false;
+  op->getAttrDictionary().walk([&](DimAttr dim) { found |= mentions(dim, symbol); });
   return found;
 }
 
@@ -189,10 +204,6 @@ private:
   const std::string &node;
   SmallVector<Operation *> casts;
 
-  bool mentionsSymbol(Value value) {
-    return llvm::any_of(train::getDims(value), [&](DimAttr dim) { return mentions(dim, symbol); });
-  }
-
   LogicalResult refuse(Operation *op, const Twine &what) {
     StringRef wayOut = "multiply by the mask (or use `where`) instead of selecting with it";
     // Outputs whose number of rows depends on data have no place.
@@ -216,16 +227,20 @@ private:
     }
     if (llvm::is_contained(casts, op))
       return success();
-    // Attributes may have sizes, too, such as those of iota and pad.
-    bool inTypes = llvm::any_of(op->getOperands(), [&](Value v) { return mentionsSymbol(v); }) ||
-                   llvm::any_of(op->getResults(), [&](Value v) { return mentionsSymbol(v); });
-    bool inAttributes = false;
-    op->getAttrDictionary().walk([&](DimAttr dim) { inAttributes |= mentions(dim, symbol); });
+    bool inTypes = mentionsInTypes(op, symbol), inAttributes = mentionsInAttributes(op, symbol);
     // A number that is computed from how many there are.
     if (auto dim = dyn_cast<train::DimOp>(op))
       return inAttributes ? number(dim) : success();
     if (inAttributes)
       return refuse(op, "it needs the number of");
+    // Where the mask is not at hand to leave rows out, or to count them.
+    bool inBody = false;
+    for (Region &region : op->getRegions())
+      region.walk([&](Operation *inner) {
+        inBody |= mentionsInTypes(inner, symbol) || mentionsInAttributes(inner, symbol);
+      });
+    if (inBody)
+      return refuse(op, "its body works on");
     if (!inTypes)
       return success();
     if (op->hasTrait<OpTrait::IsTerminator>())
@@ -241,8 +256,7 @@ private:
       return isOutermost(reshape.getOperand()) && isOutermost(reshape.getResult())
                  ? success()
                  : refuseUnlessParallel(op);
-    assert(isa<train::AxisMapOpInterface>(op) && "ops with sizes have axis maps");
-    return leaveOut(op);
+    return isa<train::AxisMapOpInterface>(op) ? leaveOut(op) : refuse(op, "it looks at several of");
   }
 
   /// k where the size is `symbol` * k.
@@ -359,6 +373,36 @@ private:
 };
 
 } // namespace
+
+/// The function's return holds the rows of all selections meanwhile: where only their number is
+/// used, nothing else does, and it is counted in their mask.
+SmallVector<DimAttr> eraseUnusedSelections(func::FuncOp function,
+                                           std::vector<Selection> &selections,
+                                           llvm::function_ref<void()> removeUnused) {
+  Operation *end = function.getBody().front().getTerminator();
+  const unsigned results = end->getNumOperands();
+  for (const Selection &selection : selections)
+    end->insertOperands(end->getNumOperands(), selection.rows);
+  removeUnused();
+  SmallVector<DimAttr> erased;
+  // The last one first: its mask may be of rows of another one.
+  for (size_t i = selections.size(); i-- > 0;) {
+    const Selection &selection = selections[i];
+    bool used = false;
+    function.walk([&](Operation *op) {
+      if (op != end && op != selection.rows.getDefiningOp())
+        used |= mentionsInTypes(op, selection.size) || mentionsInAttributes(op, selection.size);
+    });
+    if (used)
+      continue;
+    erased.push_back(selection.size);
+    end->eraseOperand(results + i);
+    selections.erase(selections.begin() + i);
+    removeUnused();
+  }
+  end->eraseOperands(results, selections.size());
+  return erased;
+}
 
 /// In the order in which they were made: rows of one may be selected from rows of another.
 LogicalResult resolveSelections(func::FuncOp function, ArrayRef<Selection> selections) {

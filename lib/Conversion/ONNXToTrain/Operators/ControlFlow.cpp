@@ -5,6 +5,7 @@
 
 #include "dialects/Train/Loops/Loops.h"
 #include "lib/Conversion/ONNXToTrain/Handlers.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
@@ -273,12 +274,25 @@ static LogicalResult loop(NodeContext &c) {
   Region *body = subgraph(c, "body");
   if (!body)
     return failure();
+  // The condition, what is carried, what is stacked: as many results as the node has, but for the
+  // condition. Trailing ones may be left out.
+  const int64_t results = int64_t(body->front().getTerminator()->getNumOperands()) - 1;
+  if (results < c.numInputs() - 2 || results < c.numOutputs())
+    return c.fail("its body has " + Twine(results + 1) +
+                  " results, which have to be a condition, " +
+                  Twine(std::max<int64_t>(c.numInputs() - 2, 0)) +
+                  " values that are carried on, and what is stacked for each of its other outputs");
   // Loops without a condition of their own run as often as the trip count says.
   const Content *known = c.has(0) ? c.content(0) : nullptr;
   if (std::optional<Dims> count = known ? known->dims() : std::nullopt;
-      count && count->size() == 1 && isLoop(count->front()))
+      count && count->size() == 1 && isLoop(count->front())) {
+    for (const Selection &selection : c.state.selections)
+      if (mentions(count->front(), selection.size))
+        return c.fail("its trip count is the number of rows that " + selection.node + " selects" +
+                      kFixedLoop);
     if (!c.has(1) || truth(c, c.in(1), 1).value_or(false))
       return loopOver(c, *body, count->front());
+  }
   // Without a trip count: until the condition says no, or it has been too many.
   int64_t trips = kMaxIterations + 1;
   if (c.has(0)) {
@@ -296,15 +310,13 @@ static LogicalResult loop(NodeContext &c) {
       return c.fail("its input " + Twine(i) + " is missing");
     carried.push_back(&c.in(i));
   }
-  // Results of the body: the condition, what is carried, what is stacked.
-  int64_t scans = int64_t(body->front().getTerminator()->getNumOperands()) - 1 - carried.size();
-  if (scans < 0)
-    return c.fail("its body has too few results");
+  const int64_t scans = results - int64_t(carried.size());
   SmallVector<Values> scanned(scans);
   // Conditions are known at each iteration, so that it ends where it would at run time.
   for (int64_t trip = 0; *goes && trip < trips; ++trip) {
     if (trip == kMaxIterations)
-      return c.fail("it has more than " + Twine(kMaxIterations) + " iterations");
+      return c.fail("it has more than " + Twine(kMaxIterations) +
+                    " iterations: give it a trip count, and no condition of its own");
     Values arguments = {&scalar(c, c.tb.b().getI64Type(), trip),
                         &scalar(c, c.tb.b().getI1Type(), 1)};
     arguments.append(carried);
@@ -372,7 +384,7 @@ static LogicalResult scan(NodeContext &c) {
     return failure();
   // No condition here: what is carried, what is stacked.
   int64_t outputs = int64_t(body->front().getTerminator()->getNumOperands()) - states;
-  if (inputs < 1 || states < 0 || outputs < 0)
+  if (inputs < 1 || states < 0 || outputs < 0 || c.numOutputs() > states + outputs)
     return c.fail("its numbers of inputs and results do not fit its body");
   for (int64_t i = 0; i < c.numInputs(); ++i)
     if (!c.has(i))
@@ -402,19 +414,21 @@ static LogicalResult scan(NodeContext &c) {
     if (!axis)
       return failure();
     axes[i] = *axis;
-    DimAttr size = c.dims(states + i)[*axis];
-    isOneLoop = isOneLoop && isLoop(size) && size == c.dims(states)[axes[0]];
+    DimAttr size = c.dims(states + i)[*axis], first = c.dims(states)[axes[0]];
+    if (size != first)
+      return c.fail("its scanned inputs have '" + first.str() + "' and '" + size.str() +
+                    "' steps, which have to be the same number" + fixHint({first, size}));
+    isOneLoop = isOneLoop && isLoop(size);
   }
   if (isOneLoop)
     return scanOver(c, *body, c.dims(states)[axes[0]], backwards[0] != 0, axes, outputAxes);
   for (int64_t i = 0; i < inputs; ++i) {
     DimAttr size = c.dims(states + i)[axes[i]];
     auto constant = size.getConstant();
-    // The length is that of the axes, so all must agree.
-    if (!constant || *constant > kMaxIterations || (length && *length != *constant))
+    if (!constant || *constant > kMaxIterations)
       return c.fail("it runs over an axis of size '" + size.str() +
-                    "', which has to be static, at most " + Twine(kMaxIterations) +
-                    ", and the same for all its inputs" + fixHint({size}));
+                    "' in both directions, which has to be static, at most " +
+                    Twine(kMaxIterations) + fixHint({size}));
     length = constant;
   }
   Values carried;
