@@ -63,23 +63,25 @@ static LogicalResult addBias(NodeContext &c, Value y) {
   return c.set(c.tb.add(y, c.tb.broadcast(c.tensor(2), dims, {1})));
 }
 
-/// Whether the groups divide the channels: those of the weight's first axis, and as many as its
-/// second one has for each. Fails if not.
-static LogicalResult needGroups(NodeContext &c, DimAttr first, DimAttr second, bool fits) {
-  DimAttr groups = c.dim(c.attr("group", int64_t(1)));
+/// Whether the input has the channels of a weight, whose first two axes are these, and the groups
+/// divide the first one. Fails if not.
+static LogicalResult needGroups(NodeContext &c, DimAttr first, DimAttr second, DimAttr channels) {
+  DimAttr groups = c.dim(c.attr("group", int64_t(1))), given = c.dims(0)[1];
   if (first.isConstant(0) || second.isConstant(0))
     return c.fail("its weight is [" + first.str() + ", " + second.str() +
                   ", taps...], of no elements: give it at least one channel and one filter");
-  if (fits) {
+  if (given == channels) {
     if (train::divideExactly(first, groups))
       return success();
     return c.fail("its group=" + groups.str() + " does not divide the first axis of its weight, [" +
                   first.str() + ", " + second.str() +
                   ", taps...]: choose groups that divide filters and channels");
   }
-  return c.fail("its " + c.dims(0)[1].str() +
-                " channels do not fit its weight and groups: " + "the weight is [" + first.str() +
-                ", " + second.str() + ", taps...], with group=" + groups.str());
+  std::optional<StringRef> name = given.getSymbol();
+  return c.fail("its " + given.str() + " channels do not fit its weight and groups: " +
+                "the weight is [" + first.str() + ", " + second.str() +
+                ", taps...], with group=" + groups.str() + ", for " + channels.str() + " channels" +
+                (name ? "; --dim " + *name + "=" + channels.str() + " fixes them" : ""));
 }
 
 /// Inputs 0 and 1 as a convolution or the gradient of one, plus the bias. `sizes`: of the result.
@@ -111,8 +113,7 @@ static LogicalResult conv(NodeContext &c) {
   if (!slidings)
     return failure();
   DimAttr filters = c.dims(1)[0], channels = c.dims(1)[1]; // channels of one group
-  bool fits = c.dims(0)[1] == channels * c.dim(c.attr("group", int64_t(1)));
-  if (failed(needGroups(c, filters, channels, fits)))
+  if (failed(needGroups(c, filters, channels, channels * c.dim(c.attr("group", int64_t(1))))))
     return failure();
   Dims sizes;
   for (const Sliding &s : *slidings)
@@ -145,7 +146,7 @@ static std::optional<Dims> transposedSizes(NodeContext &c, MutableArrayRef<Slidi
     DimAttr full = (s.size - c.dim(1)) * stride + c.dim(s.reach() + more[i]);
     if (!wanted && !automatic.starts_with("SAME")) {
       sizes.push_back(full - s.low - s.high);
-      if (auto size = sizes.back().getConstant(); size && *size < 1) {
+      if (auto most = c.state.bounds.interval(sizes.back()).high; most && *most < 1) {
         (void)c.fail("its pads leave nothing of the " + full.str() + " positions of axis " +
                      Twine(2 + i) + " of its result; give it smaller pads");
         return std::nullopt;
@@ -176,7 +177,7 @@ static LogicalResult convTranspose(NodeContext &c) {
     return failure();
   // The weight's first axis are the channels of the input, its second one filters of one group.
   DimAttr channels = c.dims(1)[0], filters = c.dims(1)[1];
-  if (failed(needGroups(c, channels, filters, c.dims(0)[1] == channels)))
+  if (failed(needGroups(c, channels, filters, channels)))
     return failure();
   return convolution<train::ConvDataGradOp>(c, *slidings,
                                             filters * c.dim(c.attr("group", int64_t(1))), *sizes);

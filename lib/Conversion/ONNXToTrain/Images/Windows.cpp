@@ -81,6 +81,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
     }
     // What is left and right of the input together makes the count a ceiling.
     DimAttr stride = c.dim(s.stride), one = c.dim(1);
+    bool fits = true;
     if (automatic.starts_with("SAME")) {
       s.count = train::floorDiv(s.size + c.dim(s.stride - 1), stride);
       DimAttr all =
@@ -92,6 +93,8 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
     } else {
       // What a window can move by.
       DimAttr room = s.size + s.low + s.high - c.dim(s.reach());
+      const Interval moves = c.state.bounds.interval(ceil ? room + c.dim(s.stride - 1) : room);
+      fits = !moves.high || *moves.high >= 0;
       if (ceil) {
         countRoundedUp(c, s, room);
       } else {
@@ -107,8 +110,8 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
                   ", so that a window of " + Twine(s.reach()) +
                   " positions may have none of its input: give it pads below its kernel's size, "
                   "or a Pad before it");
-    // Known to be too small already.
-    if (auto count = s.count.getConstant(); count && *count < 1)
+    // Known to be too small already, whatever the size will be.
+    if (auto count = s.count.getConstant(); !fits || (count && *count < 1))
       return fail("its window of " + Twine(s.reach()) + " positions is larger than the axis of '" +
                   s.size.str() +
                   "' and its pads; give it a smaller kernel or dilation, or more pads");

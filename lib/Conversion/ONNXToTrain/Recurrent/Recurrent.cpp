@@ -209,6 +209,11 @@ private:
     batch = c.dims(0)[batchFirst ? 0 : 1];
     hidden = c.dims(2)[2];
     clip = c.attr("clip", 0.0);
+    // Absent: the weights say it.
+    DimAttr declared = c.dim(c.attr("hidden_size", hidden.getConstant().value_or(0)));
+    if (declared != hidden)
+      return c.fail("its hidden_size is " + Twine(declared.str()) + ", and its recurrent weights " +
+                    train::dimsToString(c.dims(2)) + " are of " + hidden.str());
     // Input and recurrent biases lie one behind the other.
     DimAttr count = c.dim(directions), all = times(hidden, gates);
     if (failed(needDims(1, {count, all, c.dims(0)[2]})) ||
@@ -219,11 +224,6 @@ private:
     for (int64_t i = 0; i < states(); ++i)
       if (failed(needDims(5 + i, state)))
         return failure();
-    // Absent: the weights say it.
-    DimAttr declared = c.dim(c.attr("hidden_size", hidden.getConstant().value_or(0)));
-    if (declared != hidden)
-      return c.fail("its hidden_size is " + Twine(declared.str()) + ", and its weights are of " +
-                    hidden.str());
     if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
       return c.fail("its sequence_lens are not one integer a sequence");
     return c.has(4) ? needLengths() : success();
