@@ -9,6 +9,7 @@
 #include "ExportHazards.h"
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/InputSizes.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "trainc/Support/DeadOps.h"
@@ -346,6 +347,14 @@ std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry 
   return {};
 }
 
+/// Of all symbols, in their order.
+static SmallVector<Interval> endsOf(const Bounds &bounds) {
+  SmallVector<Interval> ends;
+  for (auto &[name, info] : bounds.symbols)
+    ends.push_back({info.min, info.max});
+  return ends;
+}
+
 void Legalizer::legalizeNode(onnx::NodeOp node) {
   bool blocked =
       llvm::any_of(node.getInputs(), [&](Value input) { return poisoned.contains(input); });
@@ -381,6 +390,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
   Block &body = function.getBody().front();
   // Growth and sizes of everything that is new are looked at below.
   Operation *before = body.empty() ? nullptr : &body.back();
+  const SmallVector<Interval> earlier = endsOf(bounds);
   bool handled = succeeded(entry->handler(context));
   if (!context.wrongAttribute.empty()) {
     addProblem(node, context.wrongAttribute);
@@ -391,6 +401,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
       addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
     return poison();
   }
+  tellNewBounds(earlier, node);
   // Unsigned results are those of the input that says so, if the type is the same.
   if (int64_t source = entry->typedAs; source >= 0 && source < context.numInputs())
     if (unsigned bits = context.has(source) ? context.in(source).unsignedBits : 0)
@@ -417,6 +428,22 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
       addProblem(node, "its output " + Twine(i) + " is not supported");
       poisoned.insert(output);
     }
+  }
+}
+
+/// Data of other sizes are refused when they come, and nothing then knows of the node.
+void Legalizer::tellNewBounds(ArrayRef<Interval> earlier, onnx::NodeOp node) {
+  auto tell = [&](StringRef name, StringRef end, int64_t value) {
+    remark::passed(node.getLoc(),
+                   remark::RemarkOpts::name("Bound").category("legalize-onnx").function("forward"))
+        << remark::add("'{0}' has to be {1} {2} for it", name, end, value);
+  };
+  // What is declared since has no earlier ends; it is behind the others.
+  for (auto [before, symbol, now] : llvm::zip_first(earlier, bounds.symbols, endsOf(bounds))) {
+    if (now.low != before.low)
+      tell(symbol.first, "at least", *now.low);
+    if (now.high != before.high)
+      tell(symbol.first, "at most", *now.high);
   }
 }
 

@@ -74,6 +74,7 @@ private:
   /// said once, of the loop that it is in.
   bool mayGrow(onnx::NodeOp node);
   void legalizeNode(onnx::NodeOp node);
+  void tellNewBounds(llvm::ArrayRef<Interval> earlier, onnx::NodeOp node);
   void addProblem(onnx::NodeOp node, const llvm::Twine &reason);
   llvm::LogicalResult reportProblems();
   void tellForms();
