@@ -36,6 +36,8 @@ node ReduceSum(all) -> sum keepdims=0
 node Add(mean, sum) -> loss
 """
 GIVEN = "node Identity(given) -> lengths"
+#: Of a mask.
+SUMMED = "init sequence i64[1] = 1\nnode ReduceSum(given, sequence) -> lengths keepdims=0"
 COMPUTED = "init two i32[] = 2\nnode Sub(given, two) -> lengths"
 
 
@@ -69,6 +71,10 @@ def main():
         expect_equal("computed", run.gradients(computed, x=x, given=of(6, 6, 6)), cut)
         refused(run, computed, r"node 'gru': index 8.* is out of range", x=x, given=of(9, 10, 3))
         refused(run, computed, r"node 'gru': index -1.* is out of range", x=x, given=of(9, 9, 1))
+        summed = run.compile(MODEL.replace("LENGTHS", SUMMED).replace("given i32[batch]", "given i32[batch,seq]"))
+        mask = (np.arange(7) < 4).astype(np.int32)[None].repeat(3, 0)
+        expect_equal("of a mask", run.gradients(summed, x=x, given=mask), cut)
+        refused(run, summed, r"node 'gru': index 8.* is out of range", x=x, given=2 * mask)
 
 
 if __name__ == "__main__":

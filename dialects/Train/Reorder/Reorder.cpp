@@ -33,8 +33,10 @@ SmallVector<int64_t> trainc::train::memoryOrder(ArrayRef<DimAttr> dims, ArrayRef
 std::optional<SmallVector<int64_t>> trainc::train::getPermutation(Operation *op) {
   auto access = dyn_cast_if_present<ElementAccessOpInterface>(op);
   auto mapped = dyn_cast_if_present<AxisMapOpInterface>(op);
-  if (!access || !mapped || !access.onlyMoves() || op->getNumOperands() != 1 ||
-      op->getNumResults() != 1 || getRank(op->getOperand(0)) != getRank(op->getResult(0)))
+  // What also checks what it moves (`train.within`) has to stay, though in the same order.
+  if (!access || !mapped || !access.onlyMoves() || isa<IndexOperandOpInterface>(op) ||
+      op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+      getRank(op->getOperand(0)) != getRank(op->getResult(0)))
     return std::nullopt;
   AxisMap map = mapped.getAxisMap();
   SmallVector<int64_t> order;

@@ -94,3 +94,22 @@ func.func @columns(%x: tensor<64x16xf32>) -> (tensor<16x64xf32>, tensor<16x64xf3
   }
   return %1, %3, %2 : tensor<16x64xf32>, tensor<16x64xf32>, tensor<64x16xf32>
 }
+
+// What is only checked stays a kernel: it would be read unchecked.
+// CHECK-LABEL: func.func @checked
+// CHECK: train.reduce sum
+// CHECK: train.within
+// CHECK: return
+func.func @checked(%mask: tensor<4x7xi32>) -> tensor<4xi32> {
+  %0 = train.fusion(%mask) : (tensor<4x7xi32>) -> tensor<4xi32> {
+  ^bb0(%a: tensor<4x7xi32>):
+    %2 = train.reduce sum %a axes = [1] : tensor<4x7xi32> -> tensor<4xi32>
+    train.yield %2 : tensor<4xi32>
+  }
+  %1 = train.fusion(%0) : (tensor<4xi32>) -> tensor<4xi32> {
+  ^bb0(%a: tensor<4xi32>):
+    %2 = train.within %a to <7> : tensor<4xi32>
+    train.yield %2 : tensor<4xi32>
+  }
+  return %1 : tensor<4xi32>
+}
