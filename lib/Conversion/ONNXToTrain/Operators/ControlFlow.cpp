@@ -59,6 +59,10 @@ static std::optional<bool> truth(NodeContext &c, LegalValue &value, int64_t inpu
   auto constants = known ? known->constants() : std::nullopt;
   if (constants && constants->size() == 1)
     return (*constants)[0] != 0;
+  if (constants) {
+    (void)c.fail("its condition has " + Twine(constants->size()) + " elements: give it one");
+    return std::nullopt;
+  }
   (void)c.fail("its condition is not constant" + (input < 0 ? "" : c.inputHint(input)) + way);
   return std::nullopt;
 }
@@ -276,41 +280,42 @@ static LogicalResult loop(NodeContext &c) {
     return failure();
   // The condition, what is carried, what is stacked: as many results as the node has, but for the
   // condition. Trailing ones may be left out.
-  const int64_t results = int64_t(body->front().getTerminator()->getNumOperands()) - 1;
-  if (results < c.numInputs() - 2 || results < c.numOutputs())
-    return c.fail("its body has " + Twine(results + 1) +
-                  " results, which have to be a condition, " +
+  const int64_t made = int64_t(body->front().getTerminator()->getNumOperands()) - 1;
+  if (made < c.numInputs() - 2 || made < c.numOutputs())
+    return c.fail("its body has " + Twine(made + 1) + " results, which have to be a condition, " +
                   Twine(std::max<int64_t>(c.numInputs() - 2, 0)) +
                   " values that are carried on, and what is stacked for each of its other outputs");
+  std::optional<bool> goes =
+      c.has(1) ? truth(c, c.in(1), 1, kFixedLoop) : std::optional<bool>(true);
+  if (!goes)
+    return failure();
   // Loops without a condition of their own run as often as the trip count says.
   const Content *known = c.has(0) ? c.content(0) : nullptr;
   if (std::optional<Dims> count = known ? known->dims() : std::nullopt;
-      count && count->size() == 1 && isLoop(count->front())) {
+      *goes && count && count->size() == 1 && isLoop(count->front())) {
     for (const Selection &selection : c.state.selections)
       if (mentions(count->front(), selection.size))
         return c.fail("its trip count is the number of rows that " + selection.node + " selects" +
                       kFixedLoop);
-    if (!c.has(1) || truth(c, c.in(1), 1).value_or(false))
-      return loopOver(c, *body, count->front());
+    return loopOver(c, *body, count->front());
   }
   // Without a trip count: until the condition says no, or it has been too many.
   int64_t trips = kMaxIterations + 1;
-  if (c.has(0)) {
+  if (c.has(0) && *goes) {
     auto count = known ? known->constants() : std::nullopt;
-    if (!count || count->size() != 1)
+    if (count && count->size() != 1)
+      return c.fail("its trip count has " + Twine(count->size()) + " elements: give it one");
+    if (!count)
       return c.fail("its trip count is not constant" + c.inputHint(0) + kFixedLoop);
     trips = std::min(trips, (*count)[0]);
   }
-  std::optional<bool> goes = c.has(1) ? truth(c, c.in(1), 1) : std::optional<bool>(true);
-  if (!goes)
-    return failure();
   Values carried;
   for (int64_t i = 2; i < c.numInputs(); ++i) {
     if (!c.has(i))
       return c.fail("its input " + Twine(i) + " is missing");
     carried.push_back(&c.in(i));
   }
-  const int64_t scans = results - int64_t(carried.size());
+  const int64_t scans = made - int64_t(carried.size());
   SmallVector<Values> scanned(scans);
   // Conditions are known at each iteration, so that it ends where it would at run time.
   for (int64_t trip = 0; *goes && trip < trips; ++trip) {
