@@ -36,6 +36,7 @@
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
+#include "lib/Transforms/ExpandVectorProducts/ExpandVectorProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -275,6 +276,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   // Products get what is added to them, before the rest becomes kernels.
   if (options.fuseEpilogues) {
+    pm.addNestedPass<func::FuncOp>(createExpandVectorProductsPass());
     if (options.target.libraryEpilogues)
       pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
     pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());

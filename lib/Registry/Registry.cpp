@@ -46,6 +46,7 @@
 #include "lib/Transforms/ShardParameters/ShardParameters.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
+#include "lib/Transforms/ExpandVectorProducts/ExpandVectorProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -108,6 +109,7 @@ static void registerOwnPasses() {
   registerChunkLossPasses();
   registerDecomposePasses();
   registerDistributePasses();
+  registerExpandVectorProductsPasses();
   registerFuseLoraPasses();
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();
