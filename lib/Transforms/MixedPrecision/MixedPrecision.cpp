@@ -206,9 +206,23 @@ private:
   struct Origin {
     /// A float argument.
     bool data = false;
-    /// An integer argument or a coordinate.
+    /// An integer argument, a coordinate, or constants of them that the low type does not hold.
     bool integers = false;
   };
+  /// Whether all are integers, and rounding would make others of some.
+  bool isOfIntegers(DenseFPElementsAttr numbers) const {
+    bool isRounded = false;
+    const int64_t count = numbers.isSplat() ? 1 : numbers.getNumElements();
+    for (APFloat number : llvm::make_range(numbers.begin(), numbers.begin() + count)) {
+      if (!number.isInteger())
+        return false;
+      APFloat narrow = number;
+      bool losesInfo = false;
+      narrow.convert(low.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+      isRounded |= losesInfo;
+    }
+    return isRounded;
+  }
   void findOrigins() {
     for (BlockArgument argument : function.getArguments()) {
       Origin &origin = origins[argument];
@@ -223,6 +237,9 @@ private:
         // Of what is only chosen by integers, no number is one.
         origin.integers |= from.integers && !getElementTypeOrSelf(operand.getType()).isInteger(1);
       }
+      // Positions that were folded.
+      if (DenseFPElementsAttr numbers; matchPattern(&op, m_Constant(&numbers)))
+        origin.integers |= isOfIntegers(numbers);
       // A coordinate is an integer that no argument has.
       if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
         for (int64_t axis = 0; axis < getRank(op.getResult(0)); ++axis)
