@@ -4,12 +4,12 @@
 // RUN: trainc-test-opt %s --split-input-file --test-codegen="target=cuda print-ptx remarks=false" -o /dev/null | FileCheck %s
 
 // CHECK-LABEL: .entry kernel_0_column_pass0(
-// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK-COUNT-4: ld.global.v4.b32
 // CHECK: bar.sync
 // CHECK: st.global.v4.b32
 // CHECK-NOT: atom
 // CHECK-LABEL: .entry kernel_0_column_totals0(
-// CHECK: ld.global.nc.v4.b32
+// CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
 // CHECK-NOT: atom
 // CHECK: ret;
@@ -26,10 +26,10 @@ func.func @bf16(%x: tensor<?x1024xbf16, #train.dims<m, 1024>>) {
 // -----
 
 // CHECK-LABEL: .entry kernel_0_column_pass0(
-// CHECK-COUNT-8: ld.global.nc.v4.b32
+// CHECK-COUNT-8: ld.global.v4.b32
 // CHECK: st.global.v4.b32
 // CHECK-LABEL: .entry kernel_0_column_totals0(
-// CHECK: ld.global.nc.v4.b32
+// CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
 // CHECK: ret;
 func.func @f32(%x: tensor<8192x4096xf32>) {
@@ -45,7 +45,7 @@ func.func @f32(%x: tensor<8192x4096xf32>) {
 
 // No vector divides the columns; there are so many that one launch does.
 // CHECK-LABEL: .entry kernel_0_column(
-// CHECK-COUNT-8: ld.global.nc.b32
+// CHECK-COUNT-8: ld.global.b32
 // CHECK: st.global.b32
 // CHECK: ret;
 func.func @odd(%x: tensor<8192x50257xf32>) {
@@ -62,7 +62,7 @@ func.func @odd(%x: tensor<8192x50257xf32>) {
 // The gradient of a pool whose windows move by 2: a thread reads the four windows of a position once, divides each of their
 // numbers once and without branches, and stores all four phases, where they belong.
 // CHECK-LABEL: .entry kernel_0_column(
-// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK-COUNT-4: ld.global.v4.b32
 // CHECK-NOT: {{ld.global|div|bra}}
 // CHECK-COUNT-4: st.global.v4.b32
 // CHECK-NOT: {{ld.global|st.global}}

@@ -59,10 +59,10 @@ func.func @flat_tail(%x: tensor<?xf32, #train.dims<n>>) {
 // Rows of a size that is not known: vectors where they divide it, else scalars.
 // CHECK-LABEL: .entry kernel_0_pointwise(
 // CHECK: ld.global.v4.b32
-// CHECK: ld.global.nc.v4.b32
+// CHECK: ld.global.v4.b32
 // CHECK-COUNT-2: st.global.v4.b32
 // CHECK: ld.global.b16
-// CHECK: ld.global.nc.b16
+// CHECK: ld.global.b16
 // CHECK: st.global.b16
 // CHECK: ret;
 func.func @bias(%x: tensor<?x?xbf16, #train.dims<m, n>>, %b: tensor<?xbf16, #train.dims<n>>) {
@@ -109,7 +109,7 @@ func.func @flat(%x: tensor<30x10xf32>, %y: tensor<7xf32>, %s: tensor<f32>) {
 // halves are stored.
 // CHECK-LABEL: .entry kernel_0_pointwise(
 // CHECK-NOT: bra
-// CHECK-COUNT-6: ld.global.nc.v4.b32
+// CHECK-COUNT-6: ld.global.v4.b32
 // CHECK-COUNT-4: st.global.v4.b32
 // CHECK-NOT: .global
 // CHECK: ret;

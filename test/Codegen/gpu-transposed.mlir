@@ -6,7 +6,7 @@
 // A patch of 8 by 8; sizes that are known to fit need no branch.
 // CHECK-LABEL: .entry kernel_0_pointwise(
 // CHECK-NOT: bra
-// CHECK-COUNT-8: ld.global.nc.v4.b32
+// CHECK-COUNT-8: ld.global.v4.b32
 // CHECK-NOT: ld.global
 // CHECK-NOT: bra
 // CHECK-COUNT-8: st.global.v4.b32
@@ -25,7 +25,7 @@ func.func @bf16(%x: tensor<32x1024x4096xbf16>) {
 
 // 4 by 8 where the input is f32; another input is read along the results.
 // CHECK-LABEL: .entry kernel_0_pointwise(
-// CHECK-COUNT-8: ld.global.nc.v4.b32
+// CHECK-COUNT-8: ld.global.v4.b32
 // CHECK-COUNT-4: ld.global.v4.b32
 // CHECK-COUNT-4: st.global.v4.b32
 // CHECK-NOT: .global
@@ -46,9 +46,9 @@ func.func @mixed(%x: tensor<4096x8192xf32>, %y: tensor<8192x4096xbf16>) {
 // Sizes that are not known: patches where whole ones divide both axes, else elements through shared
 // memory.
 // CHECK-LABEL: .entry kernel_0_pointwise(
-// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK-COUNT-4: ld.global.v4.b32
 // CHECK-COUNT-4: st.global.v4.b32
-// CHECK: ld.global.nc.b32
+// CHECK: ld.global.b32
 // CHECK: st.shared.b32
 // CHECK: bar.sync
 // CHECK: ld.shared.b32
@@ -83,7 +83,7 @@ func.func @odd(%x: tensor<4095x1023xbf16>) {
 // The innermost axis stays: no tile.
 // CHECK-LABEL: .entry kernel_0_pointwise(
 // CHECK-NOT: .shared
-// CHECK-COUNT-2: ld.global.nc.v4.b32
+// CHECK-COUNT-2: ld.global.v4.b32
 // CHECK-COUNT-2: st.global.v4.b32
 // CHECK-NOT: .global
 // CHECK: ret;
@@ -99,9 +99,9 @@ func.func @heads(%x: tensor<8x512x16x64xbf16>) {
 // -----
 
 // CHECK-LABEL: .entry kernel_0_split_pass0(
-// CHECK-NOT: ld.global.nc.b16
-// CHECK: ld.global.nc.v4.b32
-// CHECK-NOT: ld.global.nc.b16
+// CHECK-NOT: ld.global.b16
+// CHECK: ld.global.v4.b32
+// CHECK-NOT: ld.global.b16
 // CHECK: ret;
 func.func @sum(%x: tensor<32x1024x4096xbf16>) {
   %0 = train.fusion(%x) : (tensor<32x1024x4096xbf16>) -> tensor<f32> {

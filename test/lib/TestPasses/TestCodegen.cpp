@@ -36,7 +36,9 @@ struct TestCodegen : PassWrapper<TestCodegen, OperationPass<ModuleOp>> {
     std::unique_ptr<codegen::KernelCodegen> codegen;
     codegen::GpuCodegen *gpu = nullptr;
     if (target == "cuda") {
-      auto made = std::make_unique<codegen::GpuCodegen>(getContext(), codegen::GpuOptions());
+      codegen::GpuOptions options;
+      options.architectures = {architecture};
+      auto made = std::make_unique<codegen::GpuCodegen>(getContext(), options);
       gpu = made.get();
       codegen = std::move(made);
     } else if (target == "cpu") {
@@ -122,6 +124,8 @@ struct TestCodegen : PassWrapper<TestCodegen, OperationPass<ModuleOp>> {
   }
 
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
+  Option<std::string> architecture{*this, "architecture", llvm::cl::desc("of the GPU"),
+                                   llvm::cl::init("sm_90")};
   Option<bool> print{*this, "print", llvm::cl::desc("leave the kernels"), llvm::cl::init(false)};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("say how kernels are launched"),
                        llvm::cl::init(true)};

@@ -110,6 +110,23 @@ TEST_F(CudaTest, OneGraphForEachFunctionAndShape) {
   EXPECT_EQ(fake->captures, 2);
 }
 
+TEST_F(CudaTest, KernelsThatWaitBeginEarly) {
+  auto step = [&] {
+    auto session = make();
+    TinyBatch batch(16);
+    StepResult result;
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  };
+  step();
+  EXPECT_GT(fake->early, 0);
+  EXPECT_EQ(fake->early, fake->launches);
+  fake->early = 0;
+  setenv("TRAINRT_EARLY_KERNELS", "0", 1);
+  step();
+  unsetenv("TRAINRT_EARLY_KERNELS");
+  EXPECT_EQ(fake->early, 0);
+}
+
 TEST_F(CudaTest, LagReturnsTheSameOneStepLater) {
   auto through = make(), late = make();
   StepOptions lag;

@@ -6,6 +6,8 @@
 #include "trainc/Codegen/CompileModule.h"
 #include "trainc/Support/Temporaries.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
@@ -187,6 +189,32 @@ static bool linkLibdevice(llvm::Module &module, llvm::StringRef path, std::strin
   return true;
 }
 
+/// GPUs that can begin a kernel while the one before it ends.
+static bool beginsEarly(llvm::StringRef architecture) {
+  unsigned number = 0;
+  return architecture.consume_front("sm_") && !architecture.consumeInteger(10, number) &&
+         number >= 90;
+}
+
+/// Where a kernel began early, nothing may be touched before what is in front of it is done. It
+/// never lets those behind it begin before it has ended: their blocks would wait where those of
+/// other kernels could run.
+static void waitForEarlierKernels(llvm::Module &module, llvm::ArrayRef<llvm::Function *> kernels,
+                                  llvm::StringRef suffix) {
+  for (llvm::Function *kernel : kernels) {
+    llvm::IRBuilder<> b(&*kernel->getEntryBlock().getFirstInsertionPt());
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
+    // What never changes while a kernel runs could be read in front of the wait.
+    for (llvm::Argument &argument : kernel->args())
+      argument.removeAttr(llvm::Attribute::ReadOnly);
+  }
+  llvm::Type *byte = llvm::Type::getInt8Ty(module.getContext());
+  new llvm::GlobalVariable(module, byte, /*isConstant=*/false,
+                           llvm::GlobalValue::ExternalLinkage, llvm::ConstantInt::get(byte, 0),
+                           kWaitsMark + suffix, nullptr, llvm::GlobalValue::NotThreadLocal,
+                           /*AddressSpace=*/1);
+}
+
 /// `suffix`: for local symbols, so that files can be joined.
 std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
                          llvm::StringRef libdevice, llvm::StringRef suffix, std::string &error) {
@@ -215,6 +243,13 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
   early.addPass(llvm::ScalarizerPass());
   early.addPass(llvm::EarlyCSEPass());
   optimizeModule(module, *machine, std::move(early));
+  if (beginsEarly(architecture)) {
+    llvm::SmallVector<llvm::Function *> kernels;
+    for (llvm::Function &function : module)
+      if (isKernel(function) && !function.isDeclaration())
+        kernels.push_back(&function);
+    waitForEarlierKernels(module, kernels, suffix);
+  }
   // Also globals: shared arrays and zeros.
   for (llvm::GlobalValue &value : module.global_values())
     if (!value.isDeclaration() && value.hasLocalLinkage())

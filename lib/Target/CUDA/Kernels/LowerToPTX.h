@@ -32,6 +32,9 @@ std::string joinPTX(llvm::ArrayRef<std::string> parts);
 std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
                               llvm::StringRef ptxas, std::string &error);
 
+/// A symbol of modules whose kernels wait for those before them (programmatic dependent launch, CUDA
+/// C++ Programming Guide): its name begins so. The runtime looks for it.
+inline constexpr llvm::StringLiteral kWaitsMark = "trainc_kernels_wait";
 /// Prefix of libdevice's functions.
 inline constexpr llvm::StringLiteral kLibdevicePrefix = "__nv_";
 

@@ -49,6 +49,7 @@ enum : int {
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
   CU_GRAPH_COND_TYPE_IF = 0,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
 enum : unsigned {
   CU_STREAM_NON_BLOCKING = 1,
@@ -86,6 +87,22 @@ struct CUgraphNodeParams {
     CUDA_CONDITIONAL_NODE_PARAMS conditional;
   };
   long long reserved2;
+};
+
+/// What a launch is allowed beside its grid: here only one thing.
+struct CUlaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    char reserved[64];
+    int programmaticStreamSerializationAllowed;
+  } value;
+};
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned numAttrs;
 };
 
 /// Every function as a pointer under its documented name. (X: name, exported symbol, parameters.)
@@ -168,7 +185,9 @@ struct CUgraphNodeParams {
   X(cuLaunchKernel, cuLaunchKernel,                                                                \
     (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,         \
      unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream stream, void **parameters,   \
-     void **extra))
+     void **extra))                                                                                \
+  X(cuLaunchKernelEx, cuLaunchKernelEx,                                                            \
+    (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
 
 struct Driver {
 #define TRAINRT_CUDA_DECLARE(name, symbol, parameters) CUresult(*name) parameters = nullptr;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <string_view>
 
 namespace trainrt::cuda {
@@ -68,6 +69,14 @@ std::string listArchitectures(const Package &package, const std::string &prefix)
   return text;
 }
 
+/// A symbol of modules whose kernels wait for what is in front of them: it begins so.
+constexpr std::string_view waitsMark = "trainc_kernels_wait";
+
+bool mayBeginEarly() {
+  const char *value = std::getenv("TRAINRT_EARLY_KERNELS");
+  return !value || std::string_view(value) != "0";
+}
+
 } // namespace
 
 /// The best that runs here of the entries that begin with a prefix, all cubins of it; else PTX.
@@ -113,8 +122,10 @@ Status Kernels::find(const std::string &name, size_t firstModule, Function &func
   // Twice: by the section that names it, then by asking every module.
   for (bool bySection : {true, false})
     for (size_t i = firstModule; i < modules.size(); ++i)
-      if (!function.handle && (!bySection || modules[i].image.find(section) != std::string::npos))
+      if (!function.handle && (!bySection || modules[i].image.find(section) != std::string::npos)) {
         driver.cuModuleGetFunction(&function.handle, modules[i].handle, name.c_str());
+        function.waits = function.handle && modules[i].waits;
+      }
   if (!function.handle)
     return {};
   // The query also makes the driver load a function that it would load when it is first launched,
@@ -230,7 +241,8 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
                 "': ", context.name(), " cannot load it: ", driver.describe(result),
                 Lines{log[0] ? std::string("\n") + log : ""});
   assert(module && "loaded");
-  modules.push_back({module, std::move(image)});
+  const bool waits = mayBeginEarly() && image.find(waitsMark) != std::string::npos;
+  modules.push_back({module, std::move(image), waits});
   return {};
 }
 

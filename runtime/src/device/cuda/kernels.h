@@ -27,6 +27,8 @@ public:
     int maxThreads = 0;
     /// What launches may use of shared memory by now.
     int64_t sharedLimit = 48 << 10;
+    /// Whether it waits by itself for what is in front of it: it may begin while that ends.
+    bool waits = false;
   };
   const Function &function(uint32_t index) const { return functions[index]; }
   /// Of a plug-in: no handle where it is no kernel.
@@ -56,6 +58,7 @@ private:
     CUmodule handle;
     /// What it was loaded from, while kernels are looked for.
     std::string image;
+    bool waits;
   };
   std::vector<Module> modules;
   std::vector<Function> functions, externals;

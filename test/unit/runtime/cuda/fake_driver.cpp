@@ -707,3 +707,12 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gri
           }});
   return sticky;
 }
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+                                 void **parameters, void **extra) {
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    state.early += config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                   config->attrs[i].value.programmaticStreamSerializationAllowed;
+  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ,
+                        config->blockDimX, config->blockDimY, config->blockDimZ,
+                        config->sharedMemBytes, config->hStream, parameters, extra);
+}

@@ -22,6 +22,7 @@ struct FakeCuda {
   const char *faultingKernel;
   /* Counts since the last reset. */
   int launches; /* kernels that were enqueued or captured */
+  int early;    /* of them those that may begin while what is in front of them ends */
   int bodies;   /* graphs that became the body of a conditional node */
   int captures; /* graphs that were instantiated */
   int graphRuns;

@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+/* As trainc marks modules whose kernels wait for those before them. */
+const char trainc_kernels_wait_0 = 0;
+
 #define KERNEL_AS(kernel, name, numArgs, numDims)                                                  \
   const int kernel##_parameters = (numArgs) + (numDims) + 1;                                       \
   void kernel(const uint64_t *parameters, unsigned blocks, unsigned threads) {                     \

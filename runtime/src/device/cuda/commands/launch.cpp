@@ -41,6 +41,7 @@ Status DeviceLaunch::prepare(DeviceContext &with) {
                 " threads a block, but can have ", loaded.maxThreads);
   TRAINRT_TRY(kernels.allowShared(chosen.kernel, step.scratch()));
   function = loaded.handle;
+  waits = loaded.waits;
   // Both fit: they were compared above.
   chosen.grid = unsigned(work);
   chosen.block = unsigned(block);
@@ -106,9 +107,14 @@ void DeviceLaunch::resolve(const Addresses &addresses) {
 }
 
 Status DeviceLaunch::enqueue(CUstream stream, Workspace) const {
+  // Without it a kernel begins when the one in front of it has ended and all it wrote is seen.
+  CUlaunchAttribute early = {};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config = {chosen.grid, 1,      1,      chosen.block,       1, 1,
+                                 shared,      stream, &early, waits ? 1u : 0u};
   const Driver &driver = context.driver();
-  return driver.check(driver.cuLaunchKernel(function, chosen.grid, 1, 1, chosen.block, 1, 1, shared,
-                                            stream, pointers.data(), nullptr),
+  return driver.check(driver.cuLaunchKernelEx(&config, function, pointers.data(), nullptr),
                       "cannot be started");
 }
 

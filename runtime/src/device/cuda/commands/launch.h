@@ -37,6 +37,8 @@ private:
   const Context &context;
   const Program &program;
   CUfunction function = nullptr;
+  /// Whether it may begin while the command in front of it ends.
+  bool waits = false;
   LaunchVariant chosen;
   unsigned shared = 0;
   /// Eight bytes each, and pointers to them as launches take them.
