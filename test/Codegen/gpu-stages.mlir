@@ -23,6 +23,40 @@ func.func @split(%x: tensor<4x1048576xf32>) {
 
 // -----
 
+// Sums over all elements are one kernel for every shape. What is left behind whole rounds of loads is one more, with as many of them.
+// CHECK-LABEL: .entry kernel_0_total_pass0(
+// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK-COUNT-4: ld.global.nc.v4.b32
+// CHECK: ld.global.nc.b16
+// CHECK: shfl.sync.bfly.b32
+// CHECK-LABEL: .entry kernel_0_total_totals0(
+// CHECK-NOT: atom
+// CHECK-NOT: .entry
+// CHECK: ret;
+func.func @totals(%x: tensor<1152x384xbf16>, %y: tensor<16x1024xbf16>) {
+  // expected-remark @below {{kernel_0_total_totals0 work 1 grain 256}}
+  %0 = train.fusion(%x) : (tensor<1152x384xbf16>) -> tensor<f32> {
+  ^bb0(%a: tensor<1152x384xbf16>):
+    %1 = train.cast %a : tensor<1152x384xbf16> -> tensor<1152x384xf32>
+    %2 = train.slice %1 starts = <384, 0> steps = [1, 1] : tensor<1152x384xf32> -> tensor<384x384xf32>
+    %3 = train.mul %2, %2 : tensor<384x384xf32>
+    %4 = train.reduce sum %3 axes = [0, 1] : tensor<384x384xf32> -> tensor<f32>
+    train.yield %4 : tensor<f32>
+  }
+  // expected-remark @below {{kernel_0_total_totals0 work 0 grain 256}}
+  %5 = train.fusion(%y) : (tensor<16x1024xbf16>) -> tensor<f32> {
+  ^bb0(%a: tensor<16x1024xbf16>):
+    %1 = train.pad %a value = 0.0 : bf16 low = <0, 0> : tensor<16x1024xbf16> -> tensor<10x1024xbf16>
+    %2 = train.cast %1 : tensor<10x1024xbf16> -> tensor<10x1024xf32>
+    %3 = train.mul %2, %2 : tensor<10x1024xf32>
+    %4 = train.reduce sum %3 axes = [0, 1] : tensor<10x1024xf32> -> tensor<f32>
+    train.yield %4 : tensor<f32>
+  }
+  return
+}
+
+// -----
+
 // Rows of an embedding's gradient: sorted, merged, summed, joined. Nothing is added atomically.
 // CHECK-LABEL: .entry kernel_0_scatter_sort(
 // CHECK-LABEL: .entry kernel_0_scatter_group(

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kDelayedBytes = 1 << 20;
 constexpr unsigned kMostMembers = 1024;
 
-/// The launches of one kernel's stages.
+/// The launches of one kernel's stages. Of some sizes the first ones do all: others are left out.
 using Unit = SmallVector<plan::LaunchOp, 2>;
 
 struct Group {
@@ -27,12 +27,16 @@ struct Group {
 
 /// Same kernels with the same grain and scratch: their launches differ in buffers and sizes only,
 /// which a group passes for each member.
-std::string keyOf(const Unit &unit) {
-  std::string key;
-  for (plan::LaunchOp launch : unit)
-    key += launch.getKernel().str() + "/" + std::to_string(launch.getGrain()) + "/" +
-           launch.getScratch().str() + ";";
-  return key;
+std::string keyOf(plan::LaunchOp launch) {
+  return launch.getKernel().str() + "/" + std::to_string(launch.getGrain()) + "/" +
+         launch.getScratch().str();
+}
+
+/// Whether the stages of one are those of the other, as far as both have them.
+bool haveSameStages(const Unit &a, const Unit &b) {
+  return llvm::all_of(llvm::zip(a, b), [](auto pair) {
+    return keyOf(std::get<0>(pair)) == keyOf(std::get<1>(pair));
+  });
 }
 
 /// Stages have the same buffers: asked of the first.
@@ -120,10 +124,10 @@ private:
 
   /// First closes what the unit conflicts with, so that the order of dependent launches stays.
   void add(const Unit &unit) {
-    std::string key = keyOf(unit);
+    std::string key = keyOf(unit.front());
     SmallVector<std::string> closing;
     for (auto &[other, group] : open)
-      if (conflicts(group, unit.front()))
+      if (conflicts(group, unit.front()) || (other == key && !haveSameStages(longest(group), unit)))
         closing.push_back(other);
     llvm::for_each(closing, [&](const std::string &key) { close(key); });
     Group &group = open[key];
@@ -136,6 +140,12 @@ private:
       close(key);
   }
 
+  /// The unit that has all stages of its group.
+  static const Unit &longest(const Group &group) {
+    return *std::max_element(group.units.begin(), group.units.end(),
+                             [](const Unit &a, const Unit &b) { return a.size() < b.size(); });
+  }
+
   /// One launch for each stage, at the place of the last unit: there every member's operands are
   /// written.
   void close(std::string key) {
@@ -144,10 +154,21 @@ private:
     // One alone stays as it is.
     if (group.units.size() < 2)
       return;
-    Unit last = group.units.back();
-    OpBuilder builder(last.front());
-    for (size_t stage = 0; stage < last.size(); ++stage) {
-      std::string kernel = grouped(last[stage].getKernel());
+    plan::LaunchOp place = group.units.back().front();
+    OpBuilder builder(place);
+    Unit replaced;
+    for (size_t stage = 0, end = longest(group).size(); stage < end; ++stage) {
+      Unit members;
+      for (const Unit &unit : group.units)
+        if (stage < unit.size())
+          members.push_back(unit[stage]);
+      plan::LaunchOp last = members.back();
+      // Its only member's launch moves down with the others.
+      if (members.size() == 1) {
+        last->moveBefore(place);
+        continue;
+      }
+      std::string kernel = grouped(last.getKernel());
       if (kernel.empty()) {
         assert(stage == 0 && "a target groups all stages of a kernel or none");
         return;
@@ -157,9 +178,7 @@ private:
       SmallVector<Location> locations;
       const DimAttr none = DimAttr::constant(builder.getContext(), 0);
       DimAttr total = none, moved = none, flops = none;
-      for (const Unit &unit : group.units) {
-        assert(unit.size() == last.size() && "a key is that of all stages");
-        plan::LaunchOp member = unit[stage];
+      for (plan::LaunchOp member : members) {
         llvm::append_range(buffers, member.getBuffers());
         llvm::append_range(dims, member.getDims().getDims());
         work.push_back(member.getWork());
@@ -170,16 +189,15 @@ private:
       }
       plan::LaunchOp::create(
           builder, builder.getFusedLoc(locations), builder.getStringAttr(kernel), buffers,
-          last[stage].getNumInputsAttr(), DimsAttr::get(builder.getContext(), dims), total,
-          last[stage].getGrainAttr(), last[stage].getScratch(),
-          DimsAttr::get(builder.getContext(), work), ArrayAttr(), DimsAttr(), DenseI64ArrayAttr(),
-          last[stage].getFormAttr(), last[stage].getMoved() ? moved : DimAttr(),
-          last[stage].getMoved() ? flops : DimAttr());
+          last.getNumInputsAttr(), DimsAttr::get(builder.getContext(), dims), total,
+          last.getGrainAttr(), last.getScratch(), DimsAttr::get(builder.getContext(), work),
+          ArrayAttr(), DimsAttr(), DenseI64ArrayAttr(), last.getFormAttr(),
+          last.getMoved() ? moved : DimAttr(), last.getMoved() ? flops : DimAttr());
+      replaced.append(members);
     }
     // Only when all stages have been made.
-    for (Unit &unit : group.units)
-      for (plan::LaunchOp launch : unit)
-        launch.erase();
+    for (plan::LaunchOp launch : replaced)
+      launch.erase();
   }
 
   plan::FunctionOp function;

@@ -257,6 +257,9 @@ private:
     KernelWork cost = getKernelWork(fusion);
     const plan::KernelForm form = formOf(kernel->form);
     for (const codegen::KernelStage &stage : kernel->stages) {
+      // Of these sizes the stages before it have done all.
+      if (&stage != kernel->stages.begin() && stage.work.isConstant(0))
+        continue;
       ArrayAttr names;
       DimsAttr work;
       DenseI64ArrayAttr grains;

@@ -43,6 +43,52 @@ plan.function @stages {
 
 // -----
 
+// Where the first stage does all of a small one, the group's second is of the others.
+// CHECK-LABEL: plan.function @fewer_stages
+// CHECK: %[[X:.*]] = plan.buffer output "x"
+// CHECK: %[[Y:.*]] = plan.buffer output "y"
+// CHECK-NEXT: %[[Z:.*]] = plan.buffer output "z"
+// CHECK-NEXT: plan.launch "k0_grouped"({{.*}} group <2, 1, 3>
+// CHECK-NEXT: plan.launch "k1_grouped"({{%.*}}, %[[X]], {{%.*}}, %[[Z]]) {{.*}} group <1, 1>
+// CHECK-NOT: plan.launch
+// CHECK-LABEL: plan.function @one_has_more
+// CHECK: plan.launch "k0_grouped"({{.*}} group <2, 1>
+// CHECK-NEXT: plan.launch "k1"(
+// CHECK-NOT: plan.launch
+// CHECK-LABEL: plan.function @other_stages
+// CHECK-NEXT: plan.buffer
+// CHECK-COUNT-4: plan.launch "{{k[012]}}"(
+plan.function @fewer_stages {
+  %a = plan.buffer input "a" : tensor<8xf32>
+  %x = plan.buffer output "x" : tensor<8xf32>
+  %y = plan.buffer output "y" : tensor<8xf32>
+  %z = plan.buffer output "z" : tensor<8xf32>
+  plan.launch "k0"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
+  plan.launch "k1"(%a, %x) inputs 1 dims <> work <1> grain 16 scratch <0>
+  plan.launch "k0"(%a, %y) inputs 1 dims <> work <1> grain 16 scratch <0>
+  plan.launch "k0"(%a, %z) inputs 1 dims <> work <3> grain 16 scratch <0>
+  plan.launch "k1"(%a, %z) inputs 1 dims <> work <1> grain 16 scratch <0>
+}
+plan.function @one_has_more {
+  %a = plan.buffer input "a" : tensor<8xf32>
+  %x = plan.buffer output "x" : tensor<8xf32>
+  %y = plan.buffer output "y" : tensor<8xf32>
+  plan.launch "k0"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
+  plan.launch "k1"(%a, %x) inputs 1 dims <> work <1> grain 16 scratch <0>
+  plan.launch "k0"(%a, %y) inputs 1 dims <> work <1> grain 16 scratch <0>
+}
+plan.function @other_stages {
+  %a = plan.buffer input "a" : tensor<8xf32>
+  %x = plan.buffer output "x" : tensor<8xf32>
+  %y = plan.buffer output "y" : tensor<8xf32>
+  plan.launch "k0"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
+  plan.launch "k1"(%a, %x) inputs 1 dims <> work <1> grain 16 scratch <0>
+  plan.launch "k0"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
+  plan.launch "k2"(%a, %y) inputs 1 dims <> work <1> grain 16 scratch <0>
+}
+
+// -----
+
 // The second reads what the first writes.
 // CHECK-LABEL: plan.function @chain
 // CHECK-COUNT-2: plan.launch "k"(

@@ -175,6 +175,44 @@ TEST(PointwiseKernel, Functions) {
       lengths({16, 50}));
 }
 
+TEST(PointwiseKernel, RowsOfLargerTensors) {
+  // An optimizer's step of one of several weights whose gradients are one tensor.
+  for (int64_t first : {0, 16, 41, 48})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(first);
+      checkFusion({{"64, 24", type}, {"16, 24"}, {"16, 24"}, {""}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    Value wide = tb.cast(x[0], tb.b().getF32Type());
+                    Value rows = tb.sliceAxis(wide, 0, tb.dimAttr(first), tb.dimAttr(16));
+                    Value step = tb.add(tb.mul(rows, tb.splat(x[3], rows)), x[2]);
+                    return Values{tb.sub(x[1], step), step};
+                  },
+                  {{}});
+    }
+  // What is in the middle of rows has gaps, and two places of one tensor are two.
+  checkFusion({{"8, 32"}, {"8, 16"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                Value columns = tb.sliceAxis(x[0], 1, tb.dimAttr(8), tb.dimAttr(16));
+                return Values{tb.add(columns, x[1])};
+              },
+              {{}});
+  checkFusion({{"8, 32"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                auto rows = [&](int64_t first) {
+                  return tb.sliceAxis(x[0], 0, tb.dimAttr(first), tb.dimAttr(4));
+                };
+                return Values{tb.sub(rows(0), rows(4))};
+              },
+              {{}});
+  // Large enough to know that blocks are whole.
+  checkFusion({{"1032, 1024", "bf16"}, {"1028, 1024"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                Value rows = tb.sliceAxis(x[0], 0, tb.dimAttr(4), tb.dimAttr(1028));
+                return Values{tb.add(tb.cast(rows, tb.b().getF32Type()), x[1])};
+              },
+              {{}});
+}
+
 TEST(PointwiseKernel, QuotientsByOneNumber) {
   // Divisors and dividends of every magnitude, 0 and infinities among them.
   for (double divisor : {0.0, 2e-38, 1e-30, 1.0, -3.0, 9.0, 1e30, 3e38, double(INFINITY)})

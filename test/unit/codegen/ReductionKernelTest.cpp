@@ -48,6 +48,53 @@ TEST(ReductionKernel, FullReductionOfManyElements) {
       {{{"n", 1}}, {{"n", 1000003}}}, 2e-7);
 }
 
+/// All of a tensor of known shape: less than a vector, one part, the last part short or full.
+TEST(ReductionKernel, Totals) {
+  auto totals = [](TrainBuilder &tb, mlir::ValueRange x) {
+    Value wide = tb.cast(x[0], tb.b().getF32Type());
+    // What is made of the totals, and a number that is read and may be written over.
+    Value mean = tb.mul(tb.sumAll(tb.mul(wide, wide)), x[1]);
+    std::vector<int64_t> axes(getRank(wide));
+    std::iota(axes.begin(), axes.end(), 0);
+    return Values{mean, tb.reduce(ReduceKind::max, wide, axes)};
+  };
+  for (const char *shape :
+       {"1", "3", "2, 5", "16", "1000", "8191", "8200", "3, 5461", "16384", "16385", "70, 257, 2"})
+    for (const char *type : {"f32", "bf16"}) {
+      SCOPED_TRACE(shape);
+      checkFusion({{shape, type}, {""}}, totals, {{}}, 1e-5);
+    }
+}
+
+/// Rows of a larger tensor, behind what widens it, and what cuts away a padding.
+TEST(ReductionKernel, TotalsOfRows) {
+  for (const char *type : {"f32", "bf16"})
+    for (int64_t first : {0, 2, 5}) {
+      checkFusion({{"6, 3, 8", type}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    Value wide = tb.cast(x[0], tb.b().getF32Type());
+                    Value rows = tb.sliceAxis(wide, 0, tb.dimAttr(first), tb.dimAttr(1));
+                    return Values{tb.sumAll(tb.mul(rows, rows))};
+                  },
+                  {{}});
+      // Rows that vectors do not begin at.
+      checkFusion(
+          {{"6, 3", type}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) {
+            Value rows = tb.sliceAxis(x[0], 0, tb.dimAttr(first), tb.dimAttr(1));
+            return Values{tb.sumAll(rows)};
+          },
+          {{}}, 1e-2);
+    }
+  checkFusion({{"16, 40"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                Value rows = tb.pad(x[0], 0, {tb.dimAttr(-2), tb.dimAttr(0)},
+                                    {tb.dimAttr(10), tb.dimAttr(40)});
+                return Values{tb.sumAll(tb.mul(rows, rows))};
+              },
+              {{}});
+}
+
 static Values softmax(TrainBuilder &tb, Value x, int64_t axis) {
   auto dims = getDims(x);
   Value top = tb.reduce(ReduceKind::max, x, {axis});

@@ -2,6 +2,7 @@
 // Which fusions share a kernel, and how a kernel's launch is described.
 
 #include "FusionHarness.h"
+#include <set>
 
 using namespace trainc::test;
 using namespace trainc::train;
@@ -86,6 +87,45 @@ TEST(Sharing, SeenBeforeIsTheSame) {
     ASSERT_TRUE(mlir::succeeded(turned));
     EXPECT_NE(first->stages[0].name, turned->stages[0].name);
   }
+}
+
+/// Whatever the shape, and wherever the rows begin: one kernel, and as much work as there is.
+TEST(Sharing, FlatForms) {
+  FusionHarness h;
+  trainc::codegen::GpuCodegen codegen(h.context, {});
+  auto squares = [](int64_t first, int64_t rows) {
+    return [=](TrainBuilder &tb, mlir::ValueRange x) {
+      Value part = tb.sliceAxis(x[0], 0, tb.dimAttr(first), tb.dimAttr(rows));
+      return Values{tb.sumAll(tb.mul(part, part))};
+    };
+  };
+  auto vector = codegen.add(h.build({{"1024"}}, squares(0, 1024)));
+  auto weight = codegen.add(h.build({{"1024, 784"}}, squares(0, 1024)));
+  auto rows = codegen.add(h.build({{"30, 1024"}}, squares(10, 20)));
+  ASSERT_TRUE(mlir::succeeded(vector) && mlir::succeeded(weight) && mlir::succeeded(rows));
+  EXPECT_EQ(codegen.size(), 1u);
+  EXPECT_EQ(vector->stages[0].name, weight->stages[0].name);
+  // One part needs no second stage.
+  EXPECT_TRUE(vector->stages[0].work.isConstant(1) && vector->stages[1].work.isConstant(0));
+  EXPECT_TRUE(weight->stages[0].work.isConstant(98) && weight->stages[1].work.isConstant(1));
+  EXPECT_TRUE(rows->stages[0].work.isConstant(3) && rows->stages[1].work.isConstant(1));
+  // Large elementwise kernels know that blocks are whole; only sizes that allow it share them.
+  auto doubled = [](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.add(x[0], x[0])}; };
+  std::set<std::string> names;
+  for (const char *shape : {"4096, 4096", "8192, 1024", "30, 1024", "3, 500001", "7"}) {
+    auto kernel = codegen.add(h.build({{shape}}, doubled));
+    ASSERT_TRUE(mlir::succeeded(kernel));
+    names.insert(kernel->stages[0].name);
+  }
+  EXPECT_EQ(names.size(), 2u);
+  // A part of a buffer is no place for the result.
+  auto moved = codegen.add(h.build({{"8, 32"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    Value part = tb.sliceAxis(x[0], 0, tb.dimAttr(4), tb.dimAttr(4));
+    return Values{tb.add(part, part)};
+  }));
+  ASSERT_TRUE(mlir::succeeded(moved));
+  EXPECT_TRUE(names.count(moved->stages[0].name));
+  EXPECT_TRUE(moved->inPlace.empty());
 }
 
 TEST(Sharing, InPlacePairs) {

@@ -35,8 +35,8 @@ struct GpuCodegen::Impl final : KernelModule {
       : KernelModule(context, "GPU", given.cache), options(std::move(given)) {}
 
   FailureOr<KernelInfo> make(FusionOp fusion) override;
-  /// Of the fusion as it is, not of its flat form.
-  FailureOr<KernelInfo> addExact(FusionOp fusion);
+  /// Of the fusion as it is, not of its flat form. `kind`: FlatForm::getKind, "" for others.
+  FailureOr<KernelInfo> addExact(FusionOp fusion, StringRef kind = "");
   LogicalResult emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
                      EmittedKernel &kernel);
   LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
@@ -89,7 +89,9 @@ Mapping chooseMapping(const Structure &structure) {
 /// written for.
 GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
   GpuPlan plan;
-  plan.mapping = chooseMapping(structure);
+  const bool isFlat = fusion->hasAttr(kStartsAttr);
+  plan.mapping =
+      isFlat && structure.kind == Template::Row ? Mapping::Total : chooseMapping(structure);
   switch (plan.mapping) {
   case Mapping::Pointwise:
     planPointwise(fusion, structure, plan);
@@ -112,6 +114,9 @@ GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
   case Mapping::Product:
     planProduct(fusion, structure, plan);
     break;
+  case Mapping::Total:
+    planTotal(fusion, structure, plan);
+    break;
   }
   return plan;
 }
@@ -132,6 +137,8 @@ static void mapKernel(GpuKernel &kernel) {
     return mapScan(kernel);
   case Mapping::Product:
     return mapProduct(kernel);
+  case Mapping::Total:
+    return mapTotal(kernel);
   }
 }
 
@@ -173,12 +180,12 @@ LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &st
   return success();
 }
 
-/// Small elementwise fusions share one kernel for all sizes, by their flat form.
+/// Fusions that do not depend on places share one kernel for all sizes, by their flat form.
 FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
   std::unique_ptr<FlatForm> flat = FlatForm::of(fusion);
   if (!flat)
     return addExact(fusion);
-  FailureOr<KernelInfo> info = addExact(flat->get());
+  FailureOr<KernelInfo> info = addExact(flat->get(), flat->getKind());
   if (failed(info))
     return failure();
   // Sizes of the launch are the fusion's.
@@ -189,12 +196,18 @@ FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
     for (auto &variant : stage.variants)
       variant.work = flat->restore(variant.work);
   }
+  if (info->temporaryBytes)
+    info->temporaryBytes = flat->restore(info->temporaryBytes);
+  // A part of a larger buffer is no place for a result.
+  llvm::erase_if(info->inPlace, [&](auto pair) {
+    return fusion.getInputs()[pair.first].getType() != fusion.getResult(pair.second).getType();
+  });
   return info;
 }
 
-FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
-  static constexpr const char *names[] = {"pointwise", "row",  "split",  "column",
-                                          "scatter",   "scan", "product"};
+FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion, StringRef kind) {
+  static constexpr const char *names[] = {"pointwise", "row",  "split",   "column",
+                                          "scatter",   "scan", "product", "total"};
   FailureOr<Structure> structure = analyzeFusion(fusion, /*columnSums=*/true);
   if (failed(structure) ||
       (structure->kind == Template::Product && failed(checkProduct(*structure))))
@@ -202,8 +215,10 @@ FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   GpuPlan plan = planKernel(fusion, *structure);
   KernelInfo info;
   info.form = structure->kind;
+  StructuralKey key = getStructuralKey(fusion);
+  key.text += kind;
   FailureOr<const EmittedKernel *> shared = share(
-      getStructuralKey(fusion), names[unsigned(plan.mapping)],
+      key, names[unsigned(plan.mapping)],
       [&](EmittedKernel &made) { return emit(fusion, *structure, plan, made); }, info.dims);
   if (failed(shared))
     return failure();

@@ -5,6 +5,7 @@
 // Where a condition turns a load off, it reads a block of zeros instead: no branch.
 
 #include "GpuEmitter.h"
+#include "FlatForm.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -36,7 +37,22 @@ GpuEmitter::GpuEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFu
 // Arguments of the function
 //===----------------------------------------------------------------------===//
 
-Value GpuEmitter::buffer(unsigned number) { return entry->getArgument(number); }
+/// Moved to the input's begin, where there is one; alignment stays what vectors need.
+Value GpuEmitter::buffer(unsigned number) {
+  Value pointer = entry->getArgument(number);
+  auto starts = fusion->getAttrOfType<DimsAttr>(kStartsAttr);
+  if (!starts || number >= starts.getDims().size() || starts.getDims()[number].isConstant(0))
+    return pointer;
+  Value &begin = begins[number];
+  if (!begin) {
+    Value start = dim(starts.getDims()[number]);
+    OpBuilder::InsertionGuard restore(b);
+    b.setInsertionPointAfter(start.getDefiningOp());
+    auto unit = LLVM::LLVMArrayType::get(b.getI8Type(), kStartBytes);
+    begin = elementPointer(pointer, unit, start);
+  }
+  return begin;
+}
 
 Value GpuEmitter::temporary(int64_t byteOffset) {
   assert(byteOffset % 16 == 0 && "parts are aligned as vectors are");

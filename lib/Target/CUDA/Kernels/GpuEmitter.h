@@ -29,6 +29,8 @@ enum class Mapping {
   Scatter,
   Scan,
   Product,
+  /// A flat form that is reduced to scalars, by as many blocks as it has parts.
+  Total,
 };
 
 struct GpuStage {
@@ -144,6 +146,8 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> bounds;
   /// Copies of small inputs in shared memory.
   llvm::DenseMap<mlir::Value, mlir::Value> tables;
+  /// Where inputs of a flat form begin in their buffers (kStartsAttr).
+  llvm::DenseMap<unsigned, mlir::Value> begins;
   /// Of guards whose first lane is on where any is.
   llvm::DenseMap<mlir::Value, mlir::Value> firstLanes;
   llvm::SmallVector<mlir::Operation *> globals;
@@ -193,6 +197,8 @@ void planSplit(train::FusionOp fusion, const Structure &structure, GpuPlan &plan
 void mapSplit(GpuKernel &kernel);
 void planColumn(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapColumn(GpuKernel &kernel);
+void planTotal(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
+void mapTotal(GpuKernel &kernel);
 void planScatter(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapScatter(GpuKernel &kernel);
 void planScan(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);

@@ -124,8 +124,7 @@ private:
       e.store(place, e.spaceIndex, value);
   }
   void setPosition(Value vector, unsigned lanes, Value axisVectors);
-  void vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
-               unsigned unroll);
+  void vectors(Value first, Value count, DimAttr elements, unsigned lanes, unsigned unroll);
 
   GpuEmitter &e;
   const Structure &s;
@@ -159,11 +158,18 @@ void PointwiseMap::setPosition(Value vector, unsigned lanes, Value axisVectors) 
 
 /// The thread's vectors first + thread, first + threads + thread, ... below `count`. Threads beyond
 /// it do the last vector as well and store nothing.
-void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
+/// `elements`: of all vectors, and whatever is left behind them; null: unknown.
+void PointwiseMap::vectors(Value first, Value count, DimAttr elements, unsigned lanes,
                            unsigned unroll) {
-  if (known == 0)
+  std::optional<int64_t> known = elements ? elements.getConstant() : std::nullopt;
+  if (known && *known < lanes)
     return;
-  bool whole = known && *known % (e.threads() * unroll) == 0;
+  auto isWhole = [&](DimAttr size) {
+    const int64_t block = e.threads() * unroll * lanes;
+    return divideExactly(size, DimAttr::constant(size.getContext(), block)) != DimAttr();
+  };
+  const bool whole =
+      known ? *known / lanes % (e.threads() * unroll) == 0 : elements && isWhole(elements);
   e.setLanes(lanes);
   Value axisVectors;
   if (!s.flat)
@@ -213,15 +219,13 @@ void PointwiseMap::run() {
   }
   unsigned lanes = plan.lanes, unroll = plan.unroll;
   DimAttr elements = product(e.fusion.getContext(), s.space);
-  std::optional<int64_t> known = elements.getConstant();
   Value size = e.productOf(s.space), width = e.constantIndex(lanes);
-  auto knownVectors = known ? std::optional<int64_t>(*known / lanes) : std::nullopt;
   Value first = e.mulIndex(e.block(), e.constantIndex(e.threads() * unroll));
   Value count = e.divIndex(size, width);
   if (s.flat) {
-    vectors(first, count, knownVectors, lanes, unroll);
+    vectors(first, count, elements, lanes, unroll);
     // The last elements, fewer than a vector: by as many threads.
-    if (lanes > 1 && (!known || *known % lanes != 0)) {
+    if (!divideExactly(elements, DimAttr::constant(elements.getContext(), lanes))) {
       Value begin = e.mulIndex(count, width), rest = e.subIndex(size, begin);
       Value number = e.addIndex(first, e.thread());
       e.setLanes(1);
@@ -231,14 +235,14 @@ void PointwiseMap::run() {
       e.closeIf();
     }
   } else if (s.space[s.vectorAxis].getConstant() || lanes == 1) {
-    vectors(first, count, knownVectors, lanes, unroll);
+    vectors(first, count, elements, lanes, unroll);
   } else {
     // A symbolic row: as vectors if its length allows, else as scalars. Both are in the code.
     Value axis = e.dim(s.space[s.vectorAxis]), rest = e.remIndex(axis, width);
     Value one = e.constantIndex(1), zero = e.constantIndex(0);
     e.openIf(e.lessIndex(rest, one));
     e.assumeMultiple(axis, lanes);
-    vectors(first, count, std::nullopt, lanes, unroll);
+    vectors(first, count, DimAttr(), lanes, unroll);
     e.assumeMultiple(axis, 1);
     e.closeIf();
 
@@ -249,7 +253,7 @@ void PointwiseMap::run() {
     Value begin = e.mulIndex(first, width);
     begin = e.addIndex(begin,
                        e.mulIndex(loop.getInductionVar(), e.constantIndex(e.threads() * together)));
-    vectors(begin, size, std::nullopt, 1, together);
+    vectors(begin, size, DimAttr(), 1, together);
     e.closeLoop(loop);
     e.closeIf();
   }
