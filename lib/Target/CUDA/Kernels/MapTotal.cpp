@@ -80,8 +80,10 @@ Values TotalMap::addRound(ArrayRef<Value> places, ArrayRef<Value> wanted, ValueR
   const unsigned lanes = e->getLanes();
   auto moveTo = [&](size_t number) {
     Value place = places[number];
-    if (!wanted.empty())
+    if (!wanted.empty()) {
       place = e->selectIndex(wanted[number], place, e->constantIndex(0));
+      e->setActive(wanted[number]);
+    }
     setSpaceIndex({}, vectorAt(*e, place, lanes));
   };
   for (size_t number = 0; number < places.size(); ++number) {
@@ -100,6 +102,7 @@ Values TotalMap::addRound(ArrayRef<Value> places, ArrayRef<Value> wanted, ValueR
       operands[number].push_back(operand);
     }
   }
+  e->setActive({});
   // Halves are added to each other.
   while (operands.size() > 1) {
     size_t half = (operands.size() + 1) / 2;
@@ -131,10 +134,12 @@ Values TotalMap::sweepPart(Value part) {
   auto loop = e->openLoop(begin, middle, round, identities(pass));
   Values sums = e->closeLoop(
       loop, addRound(placesFrom(loop.getInductionVar()), {}, loop.getRegionIterArgs()));
-  Values places = placesFrom(middle), wanted;
+  // Less than a round is left: once or not at all.
+  loop = e->openLoop(middle, end, round, sums);
+  Values places = placesFrom(loop.getInductionVar()), wanted;
   for (Value place : places)
     wanted.push_back(e->lessIndex(place, end));
-  sums = addRound(places, wanted, sums);
+  sums = e->closeLoop(loop, addRound(places, wanted, loop.getRegionIterArgs()));
   for (auto [op, sum] : llvm::zip_equal(pass.reductions, sums))
     sum = e->combineLanes(op, sum);
   if (shape.lanes == 1)
@@ -144,7 +149,8 @@ Values TotalMap::sweepPart(Value part) {
   Value zero = e->constantIndex(0), isFirst = e->lessIndex(part, e->constantIndex(1));
   Value limit = e->selectIndex(isFirst, e->dim(shape.size), zero);
   Value rest = e->addIndex(e->mulIndex(vectors, e->constantIndex(shape.lanes)), e->thread());
-  return addRound(rest, e->lessIndex(rest, limit), sums);
+  loop = e->openLoop(rest, limit, e->constantIndex(kTileThreads), sums);
+  return e->closeLoop(loop, addRound(loop.getInductionVar(), {}, loop.getRegionIterArgs()));
 }
 
 /// By one block, in ascending order.
