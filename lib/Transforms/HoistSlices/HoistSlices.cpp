@@ -5,6 +5,7 @@
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "lib/Transforms/HoistSlices/SinkZeroRows.h"
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
@@ -399,7 +400,35 @@ private:
         route.loops, [&](unsigned loop) { return map.loops[loop] == LoopKind::Positional; });
     if (positional && !route.group.empty())
       return name + " depends on the coordinate along the axis";
+    // A few rows of a known number are worth it.
+    if (!slice.getSlicedExtent().getConstant() && seesItself(source, axes))
+      return name + " sums up over the positions that the rows are, whose order masks them";
     return {};
+  }
+
+  /// Whether rows along `axes` are sums over as many others, weighted by a contest: attention of a
+  /// sequence to itself. Its masks compare coordinates of rows and columns. Of selected rows they
+  /// would be stored, for each row and column, and no kernel for attention knows them.
+  static bool seesItself(OpResult source, ArrayRef<int64_t> axes) {
+    if (!isa<ContractionOpInterface>(source.getOwner()))
+      return false;
+    Value weights = source.getOwner()->getOperand(0);
+    // Dropout, casts and views lie between.
+    for (unsigned steps = 0; steps < 4; ++steps) {
+      Operation *def = weights.getDefiningOp();
+      auto ranges = dyn_cast_or_null<RangeOpInterface>(def);
+      if (std::optional<Contest> contest = ranges ? ranges.getContest() : std::nullopt)
+        return llvm::any_of(contest->axes, [&](int64_t column) {
+          return llvm::any_of(axes, [&](int64_t row) {
+            return getDim(source, row) == getDim(def->getOperand(0), column);
+          });
+        });
+      if (!def || def->getNumOperands() == 0 ||
+          getNumElements(def->getOperand(0).getType()) != getNumElements(weights.getType()))
+        return false;
+      weights = def->getOperand(0);
+    }
+    return false;
   }
 
   /// Whether the coordinates along the loops stay what they were.

@@ -25,7 +25,8 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
     statistics of a normalisation), each computes its part if that is less together than the whole; where one needs all
     of it, nothing would be saved. Declines there, where the axis is reduced or mixed, where the op does not say how its
     axes map, and where no work is saved: the axis must be more than `min-ratio` times as long as what is selected,
-    each symbol taken as 256, a count of elements as 128.
+    each symbol taken as 256, a count of elements as 128. Rows of an unknown number stay behind attention of a sequence to itself:
+    its masks compare coordinates of rows and columns, and would have to be stored for the selected ones.
 
     In a graph that holds its gradients, the gradient of a selection is 0 but for the selected rows (`train.pad`,
     `train.scatter_add` at one index or at known ones). What is computed of it is computed for these rows, as long as it

@@ -148,3 +148,20 @@ func.func @region(%x: tensor<8xf32>) -> tensor<2xf32> {
   }
   return %1 : tensor<2xf32>
 }
+
+// Masks of attention to the same positions compare coordinates, which selected rows have no more. To other positions rows are selected.
+// CHECK: [Missed] NotHoisted {{.*}} Function=own_positions {{.*}}"train.matmul of node 'sum_1' sums up over the positions that the rows are, whose order masks them"
+func.func @own_positions(%x: tensor<1x2x512x512xf32>, %v: tensor<1x2x512x8xf32>, %rows: tensor<?xi32, #train.dims<count>>) -> tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>> {
+  %0 = train.softmax %x axis = 3 : tensor<1x2x512x512xf32>
+  %1 = train.matmul %0, %v : tensor<1x2x512x512xf32>, tensor<1x2x512x8xf32> -> tensor<1x2x512x8xf32> loc("sum_1")
+  %2 = train.gather %1, %rows axis = 2 : tensor<1x2x512x8xf32>, tensor<?xi32, #train.dims<count>> -> tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>>
+  return %2 : tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>>
+}
+
+// CHECK: [Passed] Hoisted {{.*}} Function=other_positions {{.*}}"moved train.gather above train.matmul of node 'sum_2'"
+func.func @other_positions(%x: tensor<1x2x512x64xf32>, %v: tensor<1x2x64x8xf32>, %rows: tensor<?xi32, #train.dims<count>>) -> tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>> {
+  %0 = train.softmax %x axis = 3 : tensor<1x2x512x64xf32>
+  %1 = train.matmul %0, %v : tensor<1x2x512x64xf32>, tensor<1x2x64x8xf32> -> tensor<1x2x512x8xf32> loc("sum_2")
+  %2 = train.gather %1, %rows axis = 2 : tensor<1x2x512x8xf32>, tensor<?xi32, #train.dims<count>> -> tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>>
+  return %2 : tensor<1x2x?x8xf32, #train.dims<1, 2, count, 8>>
+}
