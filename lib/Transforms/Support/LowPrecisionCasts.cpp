@@ -32,6 +32,43 @@ static bool takesElements(Operation *user, Value value) {
          user->getOperand(0) == value && llvm::count(user->getOperands(), value) == 1;
 }
 
+/// Whether no element is in both ranges of one value.
+static bool areApart(SubrangeOpInterface one, SubrangeOpInterface other) {
+  const Subrange first = one.getSubrange(0, 0), second = other.getSubrange(0, 0);
+  const SmallVector<DimAttr> firstDims = getDims(one->getResult(0)),
+                             secondDims = getDims(other->getResult(0));
+  auto endsBefore = [](DimAttr start, DimAttr size, DimAttr next) {
+    std::optional<int64_t> gap = (next - (start + size)).getConstant();
+    return gap && *gap >= 0;
+  };
+  for (size_t axis = 0; axis < firstDims.size(); ++axis) {
+    if (first.steps[axis] != 1 || second.steps[axis] != 1)
+      continue;
+    if (endsBefore(first.starts[axis], firstDims[axis], second.starts[axis]) ||
+        endsBefore(second.starts[axis], secondDims[axis], first.starts[axis]))
+      return true;
+  }
+  return false;
+}
+
+/// The ops that read `value`, where each takes other elements of it, as a split does; else none.
+/// Their gradients are never added to each other. Readers without a reader do not count.
+static SmallVector<Operation *> getParts(Value value) {
+  SmallVector<Operation *> parts;
+  for (Operation *user : value.getUsers()) {
+    if (user->use_empty())
+      continue;
+    auto part = dyn_cast<SubrangeOpInterface>(user);
+    if (!part || !onlyMoves(user) || user->getNumResults() != 1 ||
+        !llvm::all_of(parts, [&](Operation *other) {
+          return areApart(part, cast<SubrangeOpInterface>(other));
+        }))
+      return {};
+    parts.push_back(user);
+  }
+  return parts;
+}
+
 /// The op on an operand of the low type, behind both.
 /// Behind both, so that the clone is dominated by its operand.
 Operation *LowPrecisionCasts::cloneLow(Operation *op, Value operand) {
@@ -69,21 +106,25 @@ Value LowPrecisionCasts::toLow(Value value, Operation *user) {
   return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
 }
 
-/// The cast back moves down over moves, as long as there is one reader. Those that round take the
-/// low value itself: else its moves would be there in both types.
+/// The cast back moves down over moves, as long as there is one reader or each takes a part. Those
+/// that round take the low value itself: else its moves would be there in both types.
 void LowPrecisionCasts::fromLow(Value value, Value lowered) {
   for (Operation *user : llvm::make_early_inc_range(value.getUsers()))
     if (isa<CastOpInterface>(user) && user->getResult(0).getType() == lowered.getType()) {
       user->getResult(0).replaceAllUsesWith(lowered);
       user->erase();
     }
+  SmallVector<Operation *> movers = getParts(value);
   Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
-  if (onlyMoves(user) || takesElements(user, value)) {
-    Operation *clone = cloneLow(user, lowered);
-    for (auto [from, to] : llvm::zip_equal(user->getResults(), clone->getResults()))
+  if (movers.empty() && (onlyMoves(user) || takesElements(user, value)))
+    movers.push_back(user);
+  for (Operation *mover : movers) {
+    Operation *clone = cloneLow(mover, lowered);
+    for (auto [from, to] : llvm::zip_equal(mover->getResults(), clone->getResults()))
       fromLow(from, to);
-    return;
   }
+  if (!movers.empty())
+    return;
   builder.setInsertionPointAfterValue(lowered);
   value.replaceAllUsesWith(
       TrainBuilder(builder, value.getLoc()).cast(lowered, builder.getF32Type()));

@@ -42,6 +42,38 @@ func.func @rounded_part(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x4
 
 // -----
 
+// Slices that take different elements are parts as those of a split: each is widened where it is read. Where two share
+// elements their gradients are added, in f32.
+// CHECK-LABEL: func.func @taken_apart
+// CHECK: %[[M:.*]] = train.matmul {{.*}} -> tensor<4x8xbf16>
+// CHECK-DAG: %[[A:.*]] = train.slice %[[M]] starts = <0, 0> {{.*}} -> tensor<4x4xbf16>
+// CHECK-DAG: %[[B:.*]] = train.slice %[[M]] starts = <0, 5> {{.*}} -> tensor<4x3xbf16>
+// CHECK-DAG: train.cast %[[A]] : tensor<4x4xbf16> -> tensor<4x4xf32>
+// CHECK-DAG: train.cast %[[B]] : tensor<4x3xbf16> -> tensor<4x3xf32>
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[M:.*]] = train.matmul {{.*}} -> tensor<4x8xbf16>
+// CHECK: %[[W:.*]] = train.cast %[[M]]
+// CHECK-DAG: train.slice %[[W]] starts = <0, 0>
+// CHECK-DAG: train.slice %[[W]] starts = <0, 3>
+func.func @taken_apart(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x4xf32>, tensor<4x3xf32>) {
+  %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %1 = train.slice %0 starts = <0, 0> steps = [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %2 = train.slice %0 starts = <0, 5> steps = [1, 1] : tensor<4x8xf32> -> tensor<4x3xf32>
+  %3 = train.exp %1 : tensor<4x4xf32>
+  %4 = train.exp %2 : tensor<4x3xf32>
+  return %3, %4 : tensor<4x4xf32>, tensor<4x3xf32>
+}
+func.func @shared(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %1 = train.slice %0 starts = <0, 0> steps = [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %2 = train.slice %0 starts = <0, 3> steps = [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %3 = train.exp %1 : tensor<4x4xf32>
+  %4 = train.exp %2 : tensor<4x4xf32>
+  return %3, %4 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
 // Elements of a product that are taken by their indices are of its type, and so is their gradient.
 // CHECK-LABEL: func.func @elements
 // CHECK: %[[E:.*]] = train.gather_elements %{{.*}}, %{{.*}} axis = 1 : tensor<4x8xbf16>, tensor<4x2xi64> -> tensor<4x2xbf16>
