@@ -8,8 +8,8 @@ import zipfile
 
 from ..errors import Error
 
-#: Of the format, before the dot.
-VERSION = 3
+#: Of the format: those that runtimes read, the second with what few programs need (an attention bias's gradient).
+VERSIONS = (3, 4)
 SPACES = ("arena", "parameter", "state", "gradient", "input", "hyper", "constant", "output", "host")
 DTYPES = ("f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool8")
 WIDTHS = (4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1)
@@ -176,6 +176,7 @@ def read(path):
             ir = package.read("ir.mlir").decode(errors="replace") if "ir.mlir" in names else None
     except (zipfile.BadZipFile, struct.error, IndexError, ValueError, MemoryError) as error:
         raise Error(f"{path}: is no package, or a damaged one: {error}") from None
-    if program.version != VERSION:
-        raise Error(f"{path}: its program has version {program.version}, this trainc reads {VERSION}: compile the model again")
+    if program.version not in VERSIONS:
+        readable = " and ".join(str(version) for version in VERSIONS)
+        raise Error(f"{path}: its program has version {program.version}, this trainc reads {readable}: compile the model again")
     return manifest, program, ir
