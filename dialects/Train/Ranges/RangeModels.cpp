@@ -41,6 +41,9 @@ Range rounded(Range range, bool exact = true) {
     // Below this it may be flushed to zero.
     if (std::fabs(x) < tiny)
       y = sign < 0 ? std::min(y, 0.0) : std::max(y, 0.0);
+    // A part of any size is of any size.
+    if (sign * y > kUnbounded * 1e-20)
+      return sign * kUnbounded;
     return finiteUnless(y, false);
   };
   return {widen(range.lo, -1), widen(range.hi, 1), range.nan};

@@ -16,8 +16,6 @@ using namespace trainc::train;
 namespace {
 constexpr int kRow = 2, kColumn = 3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Adding a score to a number below this gives the number, in f32.
-constexpr double kAbsorbing = -1e30;
 /// No score is as far below the largest of its row: what exporters write for masks in 16 bits.
 constexpr double kFarBelow = -9999;
 } // namespace
@@ -329,22 +327,24 @@ bool AttentionMask::addWeakCondition(CoordinateView condition, bool negated, dou
 void AttentionMask::useWeakConditions() {
   for (const WeakCondition &entry : weak) {
     if (entry.bias)
-      llvm::erase_if(biases, [&](const CoordinateView &bias) { return bias.value == entry.bias; });
+      llvm::erase_if(biases, [&](const ScoreBias &bias) { return bias.view.value == entry.bias; });
     add(entry.condition.view, entry.condition.negated);
   }
   weak.clear();
 }
 
-void AttentionMask::addBias(CoordinateView bias) {
+void AttentionMask::addBias(CoordinateView bias, double factor) {
   bias = lookThrough(bias);
   if (getSplatValue(bias.value) == 0.0)
     return;
   Operation *def = bias.value.getDefiningOp();
   if (isa_and_nonnull<AddOp>(def)) {
-    addBias(operandView(bias, 0));
-    return addBias(operandView(bias, 1));
+    addBias(operandView(bias, 0), factor);
+    return addBias(operandView(bias, 1), factor);
   }
   if (std::optional<TwoValued> mask = getTwoValued(bias)) {
+    for (double *value : {&mask->ifTrue, &mask->ifFalse})
+      *value *= factor;
     if (mask->ifTrue == 0 && addCondition(mask->condition, false, mask->ifFalse))
       return;
     if (mask->ifFalse == 0 && addCondition(mask->condition, true, mask->ifTrue))
@@ -357,10 +357,10 @@ void AttentionMask::addBias(CoordinateView bias) {
   if (auto select = dyn_cast_or_null<SelectOp>(def))
     for (unsigned side : {1, 2}) {
       std::optional<double> masked = getSplatValue(def->getOperand(side));
-      if (masked && addCondition(operandView(bias, 0), side == 1, *masked))
-        return addBias(operandView(bias, 3 - side));
+      if (masked && addCondition(operandView(bias, 0), side == 1, *masked * factor))
+        return addBias(operandView(bias, 3 - side), factor);
     }
-  biases.push_back(bias);
+  biases.push_back({bias, factor});
 }
 
 void AttentionMask::assume(llvm::function_ref<std::optional<double>(Value)> known) {
@@ -368,7 +368,7 @@ void AttentionMask::assume(llvm::function_ref<std::optional<double>(Value)> know
     std::optional<double> value = known(condition.view.value);
     return value && (*value != 0) != condition.negated;
   });
-  llvm::erase_if(biases, [&](const CoordinateView &bias) { return known(bias.value) == 0.0; });
+  llvm::erase_if(biases, [&](const ScoreBias &bias) { return known(bias.view.value) == 0.0; });
 }
 
 namespace {
@@ -441,8 +441,8 @@ SmallVector<DimAttr> AttentionMask::getDims(bool ofDeadRows) const {
   for (const Condition &condition : conditions)
     join(condition.view);
   if (!ofDeadRows || !finiteBiases)
-    for (const CoordinateView &bias : biases)
-      join(bias);
+    for (const ScoreBias &bias : biases)
+      join(bias.view);
   return shape;
 }
 
@@ -477,8 +477,12 @@ Value AttentionMask::buildConditions(TrainBuilder &tb, ArrayRef<DimAttr> shape) 
 
 Value AttentionMask::buildSum(TrainBuilder &tb, ArrayRef<DimAttr> shape, double least) const {
   Value sum;
-  for (const CoordinateView &bias : biases)
-    sum = tb.add(sum, tb.cast(buildAt(tb, bias, shape), tb.b().getF32Type()));
+  for (const ScoreBias &bias : biases) {
+    Value value = tb.cast(buildAt(tb, bias.view, shape), tb.b().getF32Type());
+    if (bias.factor != 1)
+      value = tb.mul(value, tb.scalarLike(value, bias.factor));
+    sum = tb.add(sum, value);
+  }
   if (sum && least != -kInfinity && !finiteBiases)
     sum = tb.max(sum, tb.scalarLike(sum, least));
   return sum;

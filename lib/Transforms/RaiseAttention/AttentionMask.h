@@ -15,10 +15,19 @@ struct CoordinateView {
   llvm::SmallVector<int> axes;
 };
 
+/// A float that is added to the scores, times a number.
+struct ScoreBias {
+  CoordinateView view;
+  double factor = 1;
+};
+
 struct AffineDistance;
 
 class AttentionMask {
 public:
+  /// Adding a score to a number below this gives the number, in f32.
+  static constexpr double kAbsorbing = -1e30;
+
   /// `dims`: sizes of the scores' four coordinates.
   explicit AttentionMask(llvm::ArrayRef<train::DimAttr> dims) : dims(dims) {}
 
@@ -30,8 +39,8 @@ public:
   bool addWeakCondition(CoordinateView condition, bool negated, double masked);
   /// Takes weak conditions for others, where every row is known to see something.
   void useWeakConditions();
-  /// A float is added to the scores.
-  void addBias(CoordinateView bias);
+  /// A float, times `factor`, is added to the scores.
+  void addBias(CoordinateView bias, double factor = 1);
 
   /// Leaves out what is known of all rows and columns that matter: `known` gives the number that a
   /// value holds there.
@@ -61,9 +70,10 @@ public:
   /// the least float.
   bool mayBeInfinite() const { return infinite || (!biases.empty() && !finiteBiases); }
   bool isFinite() const { return finite; }
-  llvm::ArrayRef<CoordinateView> getBiases() const { return biases; }
-  /// What is added to the scores is known to be finite, and so hides no column.
+  llvm::ArrayRef<ScoreBias> getBiases() const { return biases; }
+  /// What is added to the scores is known to be far above what hides a column.
   void assumeFiniteBiases() { finiteBiases = true; }
+  bool hasFiniteBiases() const { return finiteBiases && !biases.empty(); }
 
   /// What is added to the scores besides the causal mask, in f32, no less than `least`: a value of
   /// four axes, the first three of size 1 where it does not depend on them.
@@ -96,7 +106,7 @@ private:
   llvm::SmallVector<train::DimAttr> dims;
   llvm::SmallVector<Condition> conditions;
   llvm::SmallVector<WeakCondition> weak;
-  llvm::SmallVector<CoordinateView> biases;
+  llvm::SmallVector<ScoreBias> biases;
   bool causal = false, infinite = false, finite = false, finiteBiases = false;
   std::optional<int64_t> before, after;
 };

@@ -6,6 +6,7 @@
 
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
+#include "lib/Transforms/RaiseAttention/BiasBounds.h"
 #include "lib/Transforms/RaiseAttention/TokenSegments.h"
 #include "lib/Transforms/RaiseAttention/TrainedBias.h"
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
@@ -15,6 +16,7 @@
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
 #include "trainc/Support/Obstacle.h"
+#include "trainc/Transforms/Support/HoistReshape.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -178,11 +180,30 @@ private:
       return {value, {0, 2, 3}};
     if (getRank(value) == 4)
       return {value, {0, 1, 2, 3}};
-    Value apart = TrainBuilder(builder, value.getLoc()).reshape(value, dims);
+    // What is repeated is taken apart before, so that it is not of every row and column.
+    SmallVector<int64_t> repeated = {0, 1, 2};
+    if (auto repeat = value.getDefiningOp<BroadcastOp>()) {
+      repeated = llvm::to_vector(repeat.getAxes());
+      value = repeat.getOperand();
+    }
+    SmallVector<DimAttr> own;
+    SmallVector<int> axes;
+    for (auto [axis, dim] : llvm::zip_equal(repeated, getDims(value))) {
+      if (axis == 0) {
+        own.append({dims[0], dims[1]});
+        axes.append({0, 1});
+      } else {
+        own.push_back(dim);
+        axes.push_back(axis + 1);
+      }
+    }
+    Value merged = getReshaped(value), apart = merged;
+    if (!merged || ArrayRef(own) != ArrayRef(getDims(merged)))
+      apart = TrainBuilder(builder, value.getLoc()).reshape(value, own);
     // As trained as what it was.
     if (varied.contains(value))
       varied.insert(apart);
-    return {apart, {0, 1, 2, 3}};
+    return {apart, axes};
   }
 
   /// Whether the scores' matmul is above `value`, along ops that factors and masks are made of.
@@ -204,7 +225,6 @@ private:
 
   /// From the softmax up to the matmul of q and k. `masks`: why a mask on the way does not fit.
   bool findScores(Value value, Parts &parts, Obstacle &shared, Obstacle &masks) {
-    bool scaled = false;
     const SmallVector<DimAttr> dims = getDims(value);
     while (Operation *def = value.getDefiningOp()) {
       if (!value.hasOneUse())
@@ -221,7 +241,6 @@ private:
         if (!factor)
           return false;
         parts.scale *= isa<MulOp>(def) ? *factor : 1 / *factor;
-        scaled = true;
         value = def->getOperand(left ? 1 : 0);
       } else if (isa<SelectOp>(def)) {
         std::optional<double> onTrue = getSplatValue(def->getOperand(1)),
@@ -229,22 +248,20 @@ private:
         if (!onTrue && !onFalse)
           return false;
         CoordinateView condition = atScores(def->getOperand(0), dims);
-        double masked = onTrue ? *onTrue : *onFalse;
+        // What is masked before the scores are scaled is scaled with them.
+        double masked = parts.scale * (onTrue ? *onTrue : *onFalse);
         Obstacle obstacle = {"a mask selects a number that is not far below the scores",
                              "mask with -inf, or with the least number of the type"};
-        if (!scaled && parts.mask.addCondition(condition, bool(onTrue), masked))
+        if (parts.mask.addCondition(condition, bool(onTrue), masked))
           obstacle = {};
-        else if (!scaled && parts.mask.addWeakCondition(condition, bool(onTrue), masked))
+        else if (parts.mask.addWeakCondition(condition, bool(onTrue), masked))
           std::swap(obstacle, parts.weakMasks);
         if (!obstacle.empty())
           masks = obstacle;
         value = def->getOperand(onTrue ? 2 : 1);
       } else if (isa<AddOp>(def)) {
         bool left = leadsToProduct(def->getOperand(0));
-        if (scaled)
-          masks = {"its mask is scaled with the scores", "scale the scores before they are masked"};
-        else
-          parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0), dims));
+        parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0), dims), parts.scale);
         value = def->getOperand(left ? 0 : 1);
       } else {
         return false;
@@ -333,6 +350,20 @@ private:
     return {q, k, asOperand(output.getRhs(), output.getTransposeRhs()), scale};
   }
 
+  /// A number that hides no column when it is added to its score, as a bias of the op either.
+  double getLeastVisible(const Parts &parts) const {
+    MatmulOp scores = parts.scores;
+    Type type = getElementType(scores.getLhs());
+    if (type.isF32() && lowered)
+      type = lowered;
+    return type.isF16() ? -65504 : AttentionMask::kAbsorbing;
+  }
+  static bool isAbove(const ScoreBias &bias, double least) {
+    const Range range = findRange(bias.view.value);
+    const double end = bias.factor * (bias.factor > 0 ? range.lo : range.hi);
+    return range.isFinite() && end > least;
+  }
+
   /// Why the parts cannot become one op; empty if they can.
   Obstacle whyNot(Parts &parts) {
     // Two matmuls with a vector cost less; and cuDNN's kernels for one row write out of bounds
@@ -341,10 +372,13 @@ private:
       return "it has one row";
     if (onlySegments && !parts.segments)
       return parts.noSegments;
-    auto isTrained = [&](const CoordinateView &bias) { return varied.contains(bias.value); };
+    auto isTrained = [&](const ScoreBias &bias) { return varied.contains(bias.view.value); };
     parts.trainsBias = llvm::any_of(parts.mask.getBiases(), isTrained);
     // What is trained masks nothing.
-    if (llvm::all_of(parts.mask.getBiases(), isTrained))
+    const double least = getLeastVisible(parts);
+    if (llvm::all_of(parts.mask.getBiases(), [&](const ScoreBias &bias) {
+          return isTrained(bias) || isAbove(bias, least);
+        }))
       parts.mask.assumeFiniteBiases();
     if (parts.trainsBias && !biasGradient)
       return {"its bias needs a gradient, which not all GPUs of the target have a fused kernel for",
@@ -477,7 +511,13 @@ private:
         APFloat::getLargest(low.getFloatSemantics(), /*Negative=*/true).convertToDouble();
     Value bias;
     if (!parts.mask.isEmpty())
-      bias = tb.cast(parts.mask.buildBias(tb, least), low);
+      bias = parts.mask.buildBias(tb, least);
+    // Distances (ALiBi) have more digits than 16 bits hold; where all rows have the same, they take
+    // no room.
+    const bool isExact =
+        bias && !parts.trainsBias && parts.mask.hasFiniteBiases() && getDim(bias, 2).isConstant(1);
+    if (bias && !isExact)
+      bias = tb.cast(bias, low);
     const SmallVector<DimAttr> outputDims = getDims(q);
     const Value unfolded = values;
     if (parts.trainsBias)

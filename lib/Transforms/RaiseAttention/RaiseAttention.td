@@ -18,7 +18,9 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     least float). It is taken apart into what all must hold. "column <= row + columns - rows", made of
     coordinates or a constant triangle, becomes the op's `causal`; "row - column < 512" or "abs(row - column) <= 64"
     or a constant band becomes its window (`before`, `after`); the rest becomes its `bias`, computed once
-    at the smallest shape that it depends on, with the low type's least finite value for -inf. So no row is
+    at the smallest shape that it depends on, with the low type's least finite value for -inf. What is masked or added before a factor
+    is multiplied by it. A bias that is finite and far above any mask by the ranges of what it is made of (ALiBi's slopes times
+    positions) hides nothing; where all rows have the same, it stays in f32. So no row is
     all -inf in the library, and where the model's own value of a fully masked row differs, it is put back:
     zeros for a guarded softmax, the mean of v for a mask of the least float. Two things differ there: a row
     of NaN (unguarded, -inf) becomes finite, and beside a causal mask, or in f16, no gradient reaches q and k

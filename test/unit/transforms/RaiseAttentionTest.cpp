@@ -94,6 +94,25 @@ const Form forms[] = {
                             "%m = train.select %off, %least, %zero : " SMALLMASK ", " SMALL
                             "\n" ADDED SOFTMAX,
      true, false},
+    // What is added and masked before the factor; slopes times columns hide none.
+    {"scaledSlopes",
+     "%half = train.full 0.5 : f32 : tensor<4xf32>\n"
+     "%heads = train.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>\n"
+     "%slopes = train.pow %half, %heads : tensor<4xf32>\n"
+     "%columns = train.iota 0 : tensor<6xi64>\n"
+     "%places = train.cast %columns : tensor<6xi64> -> tensor<6xf32>\n"
+     "%perHead = train.broadcast %slopes axes = [0] : tensor<4xf32> -> tensor<4x6xf32>\n"
+     "%perColumn = train.broadcast %places axes = [1] : tensor<6xf32> -> tensor<4x6xf32>\n"
+     "%far1 = train.mul %perHead, %perColumn : tensor<4x6xf32>\n"
+     "%far = train.broadcast %far1 axes = [1, 3] : tensor<4x6xf32> -> " SCORES "\n"
+     "%biased = train.add %s, %far : " SCORES "\n" CAUSAL CONSTANTS(
+         "-3.40282347E+38") "%m = train.select %causal, %zero, %least : " SMALLMASK ", " SMALL
+                            "\n" SPREAD("%m", "%wide") "%sum = train.add %biased, %wide : " SCORES
+                                                       "\n"
+                                                       "%c = train.full 0.5 : f32 : " SCORES "\n"
+                                                       "%masked = train.mul %sum, %c : " SCORES
+                                                       "\n" SOFTMAX,
+     true, true},
     {"constantTriangle",
      "%tri = train.constant dense<[[true, false, false, false, false, false, false], "
      "[true, true, false, false, false, false, false], [true, true, true, false, false, false, "
