@@ -189,6 +189,17 @@ private:
     });
   }
 
+  /// Whether a library call reads one of the values, through moves of elements: it is stored then,
+  /// whoever else reads it.
+  bool isReadByLibrary(ValueRange values) {
+    return llvm::any_of(values, [&](Value value) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) {
+        return getFusionRole(user) == FusionRole::Library ||
+               (isa<StridedViewOpInterface>(user) && isReadByLibrary(user->getResults()));
+      });
+    });
+  }
+
   /// At the place of `before`, which all operands of the epilogue stand above.
   MatmulOp create(MatmulOp product, Operation *before, Epilogue epilogue, Value operand,
                   Type extra) {
@@ -212,11 +223,12 @@ private:
     from.replaceAllUsesWith(tb.cast(tb.reshape(to, getDims(from)), from.getType()));
   }
 
-  /// The bias is added in the matmul where no kernel could add it for free.
+  /// The bias is added in the matmul where no kernel could add it for free: where the sum is stored
+  /// for a library.
   void fuseBias(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
     StringRef what = "the bias";
     if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
-        !readers.sums.empty() || !readByLibraries(readers.low, readers.known))
+        !readers.sums.empty() || !isReadByLibrary(readers.low))
       return declined(product, what, "a kernel that reads the sum adds it");
     if (Obstacle obstacle = whyNot(product); !obstacle.empty())
       return declined(product, what, obstacle);

@@ -13,8 +13,8 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
     memory. For matmuls of 16-bit types, after `decompose` and before `form-kernels`; casts to and from f32 and
     reshapes of leading axes may stand between the parts:
 
-    - the matmul, a bias: where nothing but library calls read the sum (as the q, k and v of an attention). A bias
-      whose sum a kernel reads costs nothing there and stays.
+    - the matmul, a bias: where a library call reads the rounded sum (as the q, k and v of an attention), which is stored for it.
+      A bias whose sum kernels alone read costs nothing there and stays.
     - the matmul, perhaps a bias, the tanh GELU: where its gradient reads the sum as well, and library calls the result.
       The sum is stored in the low type.
     - the matmul times a GELU's derivative, of a value that the second sort has stored. With `bias-gradient` the

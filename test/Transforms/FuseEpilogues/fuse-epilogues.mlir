@@ -25,6 +25,30 @@ func.func @bias(%x: tensor<?x8xbf16, #train.dims<2*seq, 8>>, %w: tensor<16x8xbf1
   return %8#0 : tensor<2x2x?x8xbf16, #train.dims<2, 2, seq, 8>>
 }
 
+// A kernel reads a part of the sum (rotary positions), and the library another: it is stored anyway.
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[B:.*]] = train.cast %arg2 : tensor<24xf32> -> tensor<24xbf16>
+// CHECK: train.matmul %arg0, %arg1 epilogue bias with %[[B]]
+// CHECK-NOT: train.add
+func.func @parts(%x: tensor<16x8xbf16>, %w: tensor<8x24xbf16>, %b: tensor<24xf32>) -> tensor<1x1x16x8xbf16> {
+  %0 = train.matmul %x, %w : tensor<16x8xbf16>, tensor<8x24xbf16> -> tensor<16x24xbf16>
+  %1 = train.cast %0 : tensor<16x24xbf16> -> tensor<16x24xf32>
+  %2 = train.broadcast %b axes = [1] : tensor<24xf32> -> tensor<16x24xf32>
+  %3 = train.add %1, %2 : tensor<16x24xf32>
+  %4 = train.cast %3 : tensor<16x24xf32> -> tensor<16x24xbf16>
+  %q0 = train.slice %4 starts = <0, 0> steps = [1, 1] : tensor<16x24xbf16> -> tensor<16x8xbf16>
+  %k0 = train.slice %4 starts = <0, 8> steps = [1, 1] : tensor<16x24xbf16> -> tensor<16x8xbf16>
+  %v0 = train.slice %4 starts = <0, 16> steps = [1, 1] : tensor<16x24xbf16> -> tensor<16x8xbf16>
+  %6 = train.cast %q0 : tensor<16x8xbf16> -> tensor<16x8xf32>
+  %7 = train.cos %6 : tensor<16x8xf32>
+  %8 = train.cast %7 : tensor<16x8xf32> -> tensor<16x8xbf16>
+  %q = train.reshape %8 : tensor<16x8xbf16> -> tensor<1x1x16x8xbf16>
+  %k = train.reshape %k0 : tensor<16x8xbf16> -> tensor<1x1x16x8xbf16>
+  %v = train.reshape %v0 : tensor<16x8xbf16> -> tensor<1x1x16x8xbf16>
+  %9:2 = train.attention %q, %k, %v {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x1x16x8xbf16>, tensor<1x1x16x8xbf16>, tensor<1x1x16x8xbf16>) -> (tensor<1x1x16x8xbf16>, tensor<1x1x16xf32>)
+  return %9#0 : tensor<1x1x16x8xbf16>
+}
+
 // Both layers of a feed-forward block and its backward.
 // CHECK-LABEL: func.func @feed_forward
 // CHECK: %[[B:.*]] = train.cast %arg2 : tensor<16xf32> -> tensor<16xbf16>
