@@ -65,6 +65,24 @@ TEST(WorkingMemory, IsWhatProductsTake) {
   }
 }
 
+/// Of a matmul in a loop A and B are packed whole; nothing is packed by a thread for itself.
+TEST(WorkingMemory, IsWhatAKeptOperandTakes) {
+  const int64_t m = 64, n = 300, k = 700;
+  std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n));
+  const GemmArgs args = {a.data(), b.data(), c.data(), m,       n,       k,       k,       1, n, 1,
+                         n,        1,        0,        nullptr, nullptr, nullptr, nullptr, 1, 0};
+  const GemmProblem problem(args, gemmTile());
+  const int loop = 0;
+  for (unsigned threads : {1u, 3u}) {
+    ThreadPool pool(threads);
+    WorkingMemory told(gemmTile(), threads);
+    told.addGemm(args, {&loop, false, true});
+    KeptB kept{static_cast<float *>(pool.shared(2, size_t(problem.keptFloats()) * 4))};
+    gemmF32(args, pool, &kept);
+    EXPECT_EQ(told.bytes(), int64_t(pool.scratchBytes()));
+  }
+}
+
 TEST(WorkingMemory, IsTheMostOfSeveralCalls) {
   ThreadPool pool(1);
   WorkingMemory told(gemmTile(), 1);

@@ -32,9 +32,9 @@ namespace {
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
 /// are smaller where there are fewer than `tilesPerThread`.
 constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
-/// Panels of B in a tile that is narrower for the sake of more tiles: its panels of A are packed
-/// for it alone.
-constexpr int64_t keptPanels = 4;
+/// Panels of B in a tile where all of A is packed already: no more are needed for its sake, and
+/// threads that take small tiles end together.
+constexpr int64_t keptPanels = 2;
 /// Height of a tile that reads A in place: with more rows than this, the compilers run out of
 /// registers for addresses.
 constexpr int directRows = 8;
@@ -162,6 +162,7 @@ struct Block {
   const char *a = nullptr, *b = nullptr; ///< at the block's first k, b also at column n0
   float *c = nullptr;                    ///< at column n0
   float *packedB = nullptr;
+  const float *packedA = nullptr; ///< all of its rows, panel behind panel; null: not packed yet
   int64_t nLen = 0, k = 0, elements = 0;
   float beta = 0;
 
@@ -191,6 +192,12 @@ struct Block {
     int rows = p.kernels.rows;
     return ceilDiv(p.m, directA == DirectA::rows ? std::min(rows, directRows) : rows);
   }
+  /// All of a panel of A; `to` is the first one's.
+  void packA(int64_t panel, float *to) const {
+    const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
+    p.kernels.pack(to + row * k * p.unitFloats, a + row * p.a_m * p.elementBytes, p.a_m, p.a_k,
+                   int(rows), int(rows), elements);
+  }
   /// Columns behind the block's last one are packed as zeros, so that micro kernels need no tail
   /// for B.
   void packB(int64_t column) const {
@@ -198,26 +205,26 @@ struct Block {
                    p.b_k, int(std::min(p.panelN(), nLen - column)), int(p.panelN()), elements);
   }
   void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
-               float *packedA) const;
+               float *packedPanel) const;
   void computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1, int64_t column0,
-                    int64_t column1, float *packedA) const;
+                    int64_t column1, float *packedPanel) const;
 };
 
 /// The tile of C of some panels of A and the columns [column0, column1) (column0 a panel's first).
-/// `packedA` has room for a panel.
+/// `packedPanel` has room for a panel of A, where it is packed for this tile.
 void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
-                    float *packedA) const {
+                    float *packedPanel) const {
   const FlushDenormals flush(p.unit == 2);
   assert(0 <= panel0 && panel1 <= panels() && column0 % p.panelN() == 0 &&
          "tiles are whole panels");
   const int64_t longest = p.chain(k);
   for (int64_t k0 = 0; k0 < k; k0 += longest)
-    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
+    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedPanel);
 }
 
 /// The part of `length` from k0 on.
 void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1,
-                         int64_t column0, int64_t column1, float *packedA) const {
+                         int64_t column0, int64_t column1, float *packedPanel) const {
   const GemmKernels &kernels = p.kernels;
   // For results that are not contiguous along n: the micro kernel stores whole vectors, the loop
   // below puts the elements where they belong.
@@ -232,10 +239,13 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
     const char *from = a + (row * p.a_m + k0 * p.unit * p.a_k) * p.elementBytes;
     auto *aAt = reinterpret_cast<const float *>(from);
     int64_t aStride = directA == DirectA::rows ? p.a_m / p.unit : p.a_k;
-    if (directA == DirectA::no) {
-      kernels.pack(packedA, from, p.a_m, p.a_k, int(rows), int(rows),
+    if (packedA) {
+      aAt = packedA + (row * k + k0 * rows) * p.unitFloats;
+      aStride = rows;
+    } else if (directA == DirectA::no) {
+      kernels.pack(packedPanel, from, p.a_m, p.a_k, int(rows), int(rows),
                    std::min(length * p.unit, elements - k0 * p.unit));
-      aAt = packedA;
+      aAt = packedPanel;
       aStride = rows;
     }
     // Panels of B outside, all their rows inside would reload A: a panel of A stays in L1 while B's
@@ -388,13 +398,17 @@ void runLong(const Problem &p, int64_t matrix, ThreadPool &pool) {
   }
 }
 
-/// All threads on one matrix whose B stays packed, block of k behind block. One loop over tiles for
-/// all of C: there is nothing to wait for in between.
+/// All threads on one matrix whose B stays packed, block of k behind block. A, of few rows, is
+/// packed the same way before. One loop over tiles for all of C: there is nothing to wait for in
+/// between.
 void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
   const int64_t panelN = p.panelN(), columnPanels = ceilDiv(p.n, panelN);
+  float *packedA = static_cast<float *>(pool.shared(0, size_t(p.keptRowFloats() * 4)));
   auto blockAt = [&](int64_t index) {
     Block block(p);
     block.select(0, index, 0, p.n);
+    block.directA = DirectA::no;
+    block.packedA = packedA + p.m * p.kAt(index) * p.unitFloats;
     block.packedB = kept.at + p.paddedN() * p.kAt(index) * p.unitFloats;
     return block;
   };
@@ -408,27 +422,34 @@ void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
                        }
                      });
   kept.isPacked = true;
-  // There are few rows: B is read once where a tile has all of them.
-  const int64_t panels = Block(p).panels(), wanted = tilesPerThread * int64_t(pool.size());
-  const int64_t nTiles =
-      std::min(std::max(wanted, ceilDiv(p.n, tileN)), ceilDiv(columnPanels, keptPanels));
-  const int64_t mTiles =
-      std::clamp<int64_t>(ceilDiv(wanted, nTiles), std::min(ceilDiv(p.m, tileM), panels), panels);
+  const int64_t panels = blockAt(0).panels();
+  pool.parallelFor(panels * p.blocks,
+                   std::max<int64_t>(1, parallelWork / 16 / (p.kernels.rows * p.longestBlock())),
+                   [&](unsigned, int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t index = i / panels;
+                       blockAt(index).packA(i % panels,
+                                            packedA + p.m * p.kAt(index) * p.unitFloats);
+                     }
+                   });
+  // B is read once where a tile has all rows.
+  const int64_t nTiles = ceilDiv(columnPanels, keptPanels);
+  const int64_t mTiles = std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
+                                             std::min(ceilDiv(p.m, tileM), panels), panels);
   const int64_t tiles = mTiles * nTiles;
   const int64_t tileWork = std::max<int64_t>(1, p.m * p.n * p.elements / tiles);
-  pool.parallelFor(
-      tiles, std::max<int64_t>(1, parallelWork / tileWork),
-      [&](unsigned worker, int64_t begin, int64_t end) {
-        float *packedA = static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
-        for (int64_t i = begin; i < end; ++i)
-          for (int64_t index = 0; index < p.blocks; ++index) {
-            const int64_t row = i % mTiles, column = i / mTiles;
-            blockAt(index).compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
-                                   cut(columnPanels, column, nTiles) * panelN,
-                                   std::min(p.n, cut(columnPanels, column + 1, nTiles) * panelN),
-                                   packedA);
-          }
-      });
+  pool.parallelFor(tiles, std::max<int64_t>(1, parallelWork / tileWork),
+                   [&](unsigned, int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i)
+                       for (int64_t index = 0; index < p.blocks; ++index) {
+                         const int64_t row = i % mTiles, column = i / mTiles;
+                         blockAt(index).compute(
+                             cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
+                             cut(columnPanels, column, nTiles) * panelN,
+                             std::min(p.n, cut(columnPanels, column + 1, nTiles) * panelN),
+                             nullptr);
+                       }
+                   });
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 
 struct Avx512Vector {
   using Vec = __m512;
-  static constexpr int lanes = 16, prefetchDistance = 8;
+  static constexpr int lanes = 16, prefetchDistance = 32;
   static __mmask16 first(int n) { return __mmask16((1u << n) - 1); }
   static Vec load(const float *from) { return _mm512_loadu_ps(from); }
   static void store(float *to, Vec value) { _mm512_storeu_ps(to, value); }

@@ -107,6 +107,8 @@ struct GemmProblem {
   /// Whether B stays packed from the first step of its loop to the last.
   bool keepsB(unsigned threads, const GemmConstants &constants) const;
   int64_t keptFloats() const { return paddedN() * k * unitFloats; }
+  /// Of A beside it, for one matmul.
+  int64_t keptRowFloats() const { return m * k * unitFloats; }
   /// Columns of B that are packed at a time by all threads; a multiple of the panel's, so that only
   /// the last panel of all is narrow.
   int64_t sharedColumns() const;

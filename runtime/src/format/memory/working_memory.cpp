@@ -26,6 +26,8 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConst
     loop = constants.loop;
     keptInLoop += problem.keptFloats() * 4;
     kept = std::max(kept, keptInLoop);
+    shared[0] = std::max(shared[0], problem.keptRowFloats() * 4);
+    own = 0;
   } else if (problem.isLong(threads, inside)) {
     own += problem.chainFloats() * 4;
     shared[0] = std::max(shared[0], problem.chainSums() * 4);
