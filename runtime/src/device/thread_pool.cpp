@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t openBit = 1u << 31;
 constexpr int spinRounds = 400; // a `pause` is about 40 ns on current cores
-constexpr int64_t chunksPerThread = 4;
+constexpr int64_t chunksPerThread = 16;
 
 /// The pool and the index this thread works for, to recognise nested calls.
 thread_local const ThreadPool *currentPool = nullptr;
@@ -47,20 +47,12 @@ struct WorkerScope {
 
 } // namespace
 
-GrowingBuffer::~GrowingBuffer() { ::operator delete(memory, std::align_val_t(64)); }
-
-/// Contents are lost when it grows. Size is set only when both calls have succeeded: `new` may
-/// throw, and then nothing is held.
+/// Contents are lost when it grows.
 void *GrowingBuffer::get(size_t bytes) {
-  if (bytes > size) {
-    size_t rounded = (bytes + 4095) & ~size_t(4095);
-    ::operator delete(memory, std::align_val_t(64));
-    memory = nullptr;
-    size = 0;
-    memory = ::operator new(rounded, std::align_val_t(64));
-    size = rounded;
-  }
-  return memory;
+  if (bytes > this->bytes() &&
+      !memory.allocate({}, int64_t((bytes + 4095) & ~size_t(4095)), "scratch", false).ok())
+    throw std::bad_alloc();
+  return memory.data();
 }
 
 ThreadPool::ThreadPool(unsigned threads)

@@ -7,6 +7,8 @@
 #ifndef TRAINRT_DEVICE_THREAD_POOL_H
 #define TRAINRT_DEVICE_THREAD_POOL_H
 
+#include "device/memory.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,18 +24,12 @@ namespace trainrt {
 /// A memory block that only grows, 64-byte aligned. Contents are not kept when it grows.
 class GrowingBuffer {
 public:
-  GrowingBuffer() = default;
-  GrowingBuffer(const GrowingBuffer &) = delete;
-  GrowingBuffer &operator=(const GrowingBuffer &) = delete;
-  ~GrowingBuffer();
-
   /// At least `bytes` bytes; throws std::bad_alloc.
   void *get(size_t bytes);
-  size_t bytes() const { return size; }
+  size_t bytes() const { return size_t(memory.size()); }
 
 private:
-  void *memory = nullptr;
-  size_t size = 0;
+  Memory memory;
 };
 
 class ThreadPool {

@@ -126,4 +126,25 @@ TEST(ThreadPool, ScratchIsReused) {
   EXPECT_GE(pool.scratchBytes(), 2500u);
 }
 
+/// Packed matrices that are read in each step of a loop are on huge pages, where there are any.
+TEST(ThreadPool, LargeScratchBeginsAtAHugePage) {
+  ThreadPool pool(1);
+  for (size_t megabytes : {8, 9}) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pool.shared(2, megabytes << 20)) % (2 << 20), 0u);
+    EXPECT_EQ(pool.scratchBytes(), megabytes << 20);
+  }
+}
+
+/// A thread that is late keeps the others waiting for a small part of the work, at most.
+TEST(ThreadPool, ChunksAreSmall) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> longest{0};
+  pool.parallelFor(6400, 1, [&](unsigned, int64_t begin, int64_t end) {
+    for (int64_t most = longest;
+         most < end - begin && !longest.compare_exchange_weak(most, end - begin);)
+      ;
+  });
+  EXPECT_LE(longest, 200);
+}
+
 } // namespace

@@ -8,7 +8,7 @@
 namespace trainrt {
 
 /// Bytes a thread should copy at least.
-static constexpr int64_t copyGrain = 1 << 18;
+static constexpr int64_t copyGrain = 1 << 16;
 
 template <> void runOnHost(const CopyView &step, HostContext &context) {
   const unsigned char *from = context.address(step.places[Copy::From]);
