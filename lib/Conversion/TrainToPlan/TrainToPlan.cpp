@@ -91,10 +91,14 @@ private:
   }
 
   /// The last op of the body that reads `value` or a view of it.
-  /// Through views, as they have no buffer of their own.
+  /// Through views, as they have no buffer of their own. An argument that is a result is copied in
+  /// front of all ops (`finishResults`), so that the terminator does not read it.
   Operation *lastReader(Value value) {
     Operation *last = nullptr;
+    const bool isCopied = isa<BlockArgument>(value) && !updates.contains(value);
     for (Operation *user : value.getUsers()) {
+      if (isCopied && user->hasTrait<OpTrait::IsTerminator>())
+        continue;
       Operation *reader = user;
       if (isa<StridedViewOpInterface>(user) && user->getNumResults() == 1)
         if (Operation *inner = lastReader(user->getResult(0)))
@@ -364,8 +368,22 @@ private:
     return success();
   }
 
+  /// The buffer of an argument that this result of a library call replaces. No call writes what it
+  /// reads, so that all that read the old value must stand in front of it.
+  Value replaceArgument(Value value) {
+    auto updated = updates.find(value);
+    if (updated == updates.end() || wanted.contains(value))
+      return {};
+    for (Value target : updated->second) {
+      Operation *last = lastReader(target);
+      if ((!last || last->isBeforeInBlock(value.getDefiningOp())) && claimed.insert(target).second)
+        return places[target].buffer;
+    }
+    return {};
+  }
+
   /// The place of a library call's result: a permuted reader may decide the layout, or what joins
-  /// it with others.
+  /// it with others, or what it replaces.
   Place placeResult(Value value) override {
     Place place;
     if (std::optional<JoinedPart> part = getJoinedPart(value)) {
@@ -375,6 +393,8 @@ private:
       place = {buffer, part->layout};
     } else if (Operation *reader = getAbsorbedView(value))
       place = {newBuffer(reader->getResult(0)), *layoutForContiguousResult(reader)};
+    else if (Value replaced = replaceArgument(value))
+      place = {replaced, contiguousLayout(value.getType())};
     else
       place = {newBuffer(value), contiguousLayout(value.getType())};
     return places[value] = place;
