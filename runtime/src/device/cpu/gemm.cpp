@@ -3,8 +3,8 @@
 // The GEMM's driver: brings a problem into the form that the micro kernels want (columns of C
 // contiguous, as few batches as possible), packs panels of A and B, and walks the tiles of C.
 //
-// A thread computes tiles of C from a packed block of B that stays in its L2, and packs the panel
-// of A it works on into L1 (or reads A in place). Ways through a problem: *shared*, all threads
+// A thread computes tiles of C from a packed block of B, some columns at a time that stay in its L2
+// beside the rows of A, which it packs once for all of them (or reads in place). Ways through a problem: *shared*, all threads
 // pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
 // batch and packs for itself; for many small ones. *Long*, a thread takes a part of k, where that
 // is long beside C. And *kept*, all of B was packed by an earlier call. All add up k in the same
@@ -29,9 +29,14 @@ namespace trainrt {
 
 namespace {
 
-/// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
-/// are smaller where there are fewer than `tilesPerThread`.
-constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
+/// A tile of C for one thread: as many rows of A as are packed together, and columns that share
+/// them, at least `tileN`. Fewer of both where there are less than `tilesPerThread`.
+constexpr int64_t tileN = 512, tilesPerThread = 8;
+/// Columns of a tile whose part of B (a chain of each) stays in L2 beside the rows of A.
+constexpr int64_t nearN = 256;
+/// Lines of k that all panels are packed of before the next ones, where they go along A's rows:
+/// they are whole pages apart, so that few of them stay in the caches.
+constexpr int64_t packedLines = 8;
 /// Panels of B in a tile where all of A is packed already: no more are needed for its sake, and
 /// threads that take small tiles end together.
 constexpr int64_t keptPanels = 2;
@@ -192,12 +197,9 @@ struct Block {
     int rows = p.kernels.rows;
     return ceilDiv(p.m, directA == DirectA::rows ? std::min(rows, directRows) : rows);
   }
-  /// All of a panel of A; `to` is the first one's.
-  void packA(int64_t panel, float *to) const {
-    const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
-    p.kernels.pack(to + row * k * p.unitFloats, a + row * p.a_m * p.elementBytes, p.a_m, p.a_k,
-                   int(rows), int(rows), elements);
-  }
+  int64_t rowOf(int64_t panel) const { return cut(p.m, panel, panels()); }
+  /// Panels of A for [k0, k0 + length), one behind the other.
+  void packA(int64_t panel0, int64_t panel1, int64_t k0, int64_t length, float *to) const;
   /// Columns behind the block's last one are packed as zeros, so that micro kernels need no tail
   /// for B.
   void packB(int64_t column) const {
@@ -205,26 +207,61 @@ struct Block {
                    p.b_k, int(std::min(p.panelN(), nLen - column)), int(p.panelN()), elements);
   }
   void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
-               float *packedPanel) const;
+               float *packedRows) const;
   void computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1, int64_t column0,
-                    int64_t column1, float *packedPanel) const;
+                    int64_t column1, float *packedRows) const;
+  void multiply(int64_t k0, int64_t length, int64_t panel, const float *rows, int64_t column0,
+                int64_t column1) const;
 };
 
+void Block::packA(int64_t panel0, int64_t panel1, int64_t k0, int64_t length, float *to) const {
+  const int64_t first = rowOf(panel0), step = p.a_m == 1 ? packedLines : length;
+  for (int64_t done = 0; done < length; done += step)
+    for (int64_t panel = panel0; panel < panel1; ++panel) {
+      const int64_t row = rowOf(panel), rows = rowOf(panel + 1) - row,
+                    element = (k0 + done) * p.unit;
+      p.kernels.pack(to + ((row - first) * length + done * rows) * p.unitFloats,
+                     a + (row * p.a_m + element * p.a_k) * p.elementBytes, p.a_m, p.a_k, int(rows),
+                     int(rows),
+                     std::min(std::min(step, length - done) * p.unit, elements - element));
+    }
+}
+
 /// The tile of C of some panels of A and the columns [column0, column1) (column0 a panel's first).
-/// `packedPanel` has room for a panel of A, where it is packed for this tile.
+/// `packedRows` has room for `rowFloats`, where A is packed for this tile.
 void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
-                    float *packedPanel) const {
+                    float *packedRows) const {
   const FlushDenormals flush(p.unit == 2);
   assert(0 <= panel0 && panel1 <= panels() && column0 % p.panelN() == 0 &&
          "tiles are whole panels");
   const int64_t longest = p.chain(k);
   for (int64_t k0 = 0; k0 < k; k0 += longest)
-    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedPanel);
+    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedRows);
 }
 
-/// The part of `length` from k0 on.
+/// The part of `length` from k0 on: of as many panels as are packed together all columns, so that A
+/// is packed once for them.
 void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1,
-                         int64_t column0, int64_t column1, float *packedPanel) const {
+                         int64_t column0, int64_t column1, float *packedRows) const {
+  const bool packs = directA == DirectA::no && !packedA;
+  const int64_t count = panel1 - panel0, groups = packs ? ceilDiv(count, p.packedPanels()) : 1;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t first = panel0 + cut(count, group, groups),
+                  last = panel0 + cut(count, group + 1, groups);
+    if (packs)
+      packA(first, last, k0, length, packedRows);
+    for (int64_t column = column0; column < column1; column += nearN)
+      for (int64_t panel = first; panel < last; ++panel)
+        multiply(k0, length, panel,
+                 packs ? packedRows + (rowOf(panel) - rowOf(first)) * length * p.unitFloats
+                       : nullptr,
+                 column, std::min(column1, column + nearN));
+  }
+}
+
+/// One panel of A, which is packed at `packed`, if it was packed for this tile.
+void Block::multiply(int64_t k0, int64_t length, int64_t panel, const float *packed,
+                     int64_t column0, int64_t column1) const {
   const GemmKernels &kernels = p.kernels;
   // For results that are not contiguous along n: the micro kernel stores whole vectors, the loop
   // below puts the elements where they belong.
@@ -234,42 +271,33 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
   // The first chain of the first block applies the caller's beta; all later ones add to what is
   // there.
   const float keep = k0 == 0 ? beta : 1.0f;
-  for (int64_t panel = panel0; panel < panel1; ++panel) {
-    const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
-    const char *from = a + (row * p.a_m + k0 * p.unit * p.a_k) * p.elementBytes;
-    auto *aAt = reinterpret_cast<const float *>(from);
-    int64_t aStride = directA == DirectA::rows ? p.a_m / p.unit : p.a_k;
-    if (packedA) {
-      aAt = packedA + (row * k + k0 * rows) * p.unitFloats;
-      aStride = rows;
-    } else if (directA == DirectA::no) {
-      kernels.pack(packedPanel, from, p.a_m, p.a_k, int(rows), int(rows),
-                   std::min(length * p.unit, elements - k0 * p.unit));
-      aAt = packedPanel;
-      aStride = rows;
+  const int64_t row = rowOf(panel), rows = rowOf(panel + 1) - row;
+  if (packedA)
+    packed = packedA + (row * k + k0 * rows) * p.unitFloats;
+  const char *from = a + (row * p.a_m + k0 * p.unit * p.a_k) * p.elementBytes;
+  const float *aAt = packed ? packed : reinterpret_cast<const float *>(from);
+  const int64_t aStride = packed ? rows : directA == DirectA::rows ? p.a_m / p.unit : p.a_k;
+  // Panels of B outside, all their rows inside would reload A: a panel of A stays in L1 while B's
+  // stream past.
+  for (int64_t column = column0; column < column1; column += width) {
+    const int64_t columns = std::min(width, nLen - column);
+    const int vectors = int(ceilDiv(columns, lanes));
+    const int tail = int(columns) - (vectors - 1) * lanes;
+    GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
+    const float *bAt = packedB + (column * k + k0 * width) * p.unitFloats;
+    float *cAt = c + row * p.c_m + column * p.c_n;
+    if (p.c_n == 1 || p.n == 1) {
+      micro(depth, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
+      continue;
     }
-    // Panels of B outside, all their rows inside would reload A: a panel of A stays in L1 while B's
-    // stream past.
-    for (int64_t column = column0; column < column1; column += width) {
-      const int64_t columns = std::min(width, nLen - column);
-      const int vectors = int(ceilDiv(columns, lanes));
-      const int tail = int(columns) - (vectors - 1) * lanes;
-      GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
-      const float *bAt = packedB + (column * k + k0 * width) * p.unitFloats;
-      float *cAt = c + row * p.c_m + column * p.c_n;
-      if (p.c_n == 1 || p.n == 1) {
-        micro(depth, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
-        continue;
+    micro(depth, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
+        // std::fma rounds once, as the micro kernel does where it adds to C itself: the way C
+        // lies does not show in its bits.
+        at = keep == 0.0f ? value : std::fma(keep, at, value);
       }
-      micro(depth, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < columns; ++j) {
-          float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
-          // std::fma rounds once, as the micro kernel does where it adds to C itself: the way C
-          // lies does not show in its bits.
-          at = keep == 0.0f ? value : std::fma(keep, at, value);
-        }
-    }
   }
 }
 
@@ -280,9 +308,9 @@ void runPrivate(const Problem &p, ThreadPool &pool) {
   pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
                    [&](unsigned worker, int64_t begin, int64_t end) {
                      float *packedA = static_cast<float *>(
-                         pool.scratch(worker, size_t((p.panelFloats() + p.ownFloats()) * 4)));
+                         pool.scratch(worker, size_t((p.rowFloats() + p.ownFloats()) * 4)));
                      Block block(p);
-                     block.packedB = packedA + p.panelFloats();
+                     block.packedB = packedA + p.rowFloats();
                      // Blocks of k in ascending order, for each matrix by one thread: sums are
                      // added in one order.
                      for (int64_t matrix = begin; matrix < end; ++matrix)
@@ -317,10 +345,11 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
                        });
       // Tiles are made of whole panels, and each element of C is in one tile: which thread takes it
       // changes nothing.
-      const int64_t nTiles = ceilDiv(block.nLen, tileN);
-      const int64_t mTiles =
-          std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
-                              std::min(ceilDiv(p.m, tileM), panels), panels);
+      const int64_t wanted = tilesPerThread * int64_t(pool.size());
+      const int64_t high = ceilDiv(panels, p.packedPanels());
+      const int64_t nTiles =
+          std::clamp<int64_t>(ceilDiv(wanted, high), 1, ceilDiv(block.nLen, tileN));
+      const int64_t mTiles = std::clamp<int64_t>(ceilDiv(wanted, nTiles), high, panels);
       const int64_t tiles = mTiles * nTiles;
       const int64_t tileWork = std::max<int64_t>(1, p.m * block.nLen * block.elements / tiles);
       pool.parallelFor(
@@ -328,8 +357,7 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
           [&](unsigned worker, int64_t begin, int64_t end) {
             // Scratch is a worker's own; asked for inside of the chunk, since only then it is known
             // which worker has it.
-            float *packedA =
-                static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
+            float *packedA = static_cast<float *>(pool.scratch(worker, size_t(p.rowFloats() * 4)));
             for (int64_t i = begin; i < end; ++i) {
               int64_t row = i % mTiles, column = i / mTiles;
               block.compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
@@ -380,10 +408,10 @@ void runLong(const Problem &p, int64_t matrix, ThreadPool &pool) {
     const int64_t count = std::min(most, chains - first);
     pool.parallelFor(count, 1, [&](unsigned worker, int64_t begin, int64_t end) {
       const FlushDenormals flush(p.unit == 2);
-      float *packedA = static_cast<float *>(
-          pool.scratch(worker, size_t((p.panelFloats() + p.chainFloats()) * 4)));
+      float *packedA =
+          static_cast<float *>(pool.scratch(worker, size_t((p.rowFloats() + p.chainFloats()) * 4)));
       Block block(apart);
-      block.packedB = packedA + p.panelFloats();
+      block.packedB = packedA + p.rowFloats();
       for (int64_t i = begin; i < end; ++i) {
         const int64_t chain = first + i;
         block.selectRange(matrix, chain == 0 ? 0 : ends[chain - 1], ends[chain], 0, p.n);
@@ -428,14 +456,17 @@ void runKept(const Problem &p, ThreadPool &pool, KeptB &kept) {
                    [&](unsigned, int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
                        const int64_t index = i / panels;
-                       blockAt(index).packA(i % panels,
-                                            packedA + p.m * p.kAt(index) * p.unitFloats);
+                       const int64_t panel = i % panels;
+                       const Block block = blockAt(index);
+                       block.packA(panel, panel + 1, 0, block.k,
+                                   packedA + (p.m * p.kAt(index) + block.rowOf(panel) * block.k) *
+                                                 p.unitFloats);
                      }
                    });
   // B is read once where a tile has all rows.
   const int64_t nTiles = ceilDiv(columnPanels, keptPanels);
   const int64_t mTiles = std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
-                                             std::min(ceilDiv(p.m, tileM), panels), panels);
+                                             ceilDiv(panels, p.packedPanels()), panels);
   const int64_t tiles = mTiles * nTiles;
   const int64_t tileWork = std::max<int64_t>(1, p.m * p.n * p.elements / tiles);
   pool.parallelFor(tiles, std::max<int64_t>(1, parallelWork / tileWork),

@@ -5,6 +5,7 @@
 #ifndef TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
 #define TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
 
+#include <algorithm>
 #include <cstdint>
 
 namespace trainrt {
@@ -112,8 +113,13 @@ struct GemmProblem {
   /// Columns of B that are packed at a time by all threads; a multiple of the panel's, so that only
   /// the last panel of all is narrow.
   int64_t sharedColumns() const;
-  // Floats of a packed panel of A, of a thread's own B, and of the B that threads share.
-  int64_t panelFloats() const { return roundUp(longestBlock() * unitFloats * tile.rows, 16); }
+  /// Panels of A that a thread packs together: 128 rows, for a chain of k.
+  int64_t packedPanels() const { return ceilDiv(128, tile.rows); }
+  // Floats of these, of a thread's own B, and of the B that threads share.
+  int64_t rowFloats() const {
+    const int64_t rows = std::min(m, packedPanels() * tile.rows);
+    return roundUp(std::min(longestBlock(), longestChain()) * unitFloats * rows, 16);
+  }
   int64_t ownFloats() const { return paddedN() * longestBlock() * unitFloats; }
   int64_t sharedFloats() const { return sharedColumns() * longestBlock() * unitFloats; }
   /// Where threads take parts of k: of a thread's B, chains whose results are kept, and these.

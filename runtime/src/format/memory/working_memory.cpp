@@ -17,7 +17,7 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside, const GemmConst
   // What the driver does not compute it packs nothing for.
   if (problem.matrices() == 0 || problem.m == 0 || problem.n == 0 || problem.k == 0)
     return;
-  int64_t own = problem.panelFloats() * 4;
+  int64_t own = problem.rowFloats() * 4;
   if (problem.isPrivate(threads, inside)) {
     own += problem.ownFloats() * 4;
   } else if (problem.keepsB(threads, constants)) {
