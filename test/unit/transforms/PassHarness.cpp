@@ -37,10 +37,47 @@ OwningOpRef<ModuleOp> PassHarness::run(StringRef text, StringRef pipeline) {
   return module;
 }
 
+static void roundTo(Type type, HostTensor &tensor) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+  if (!element)
+    return;
+  for (double &x : tensor.data) {
+    APFloat value(x);
+    bool lossy;
+    value.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+    x = value.convertToDouble();
+  }
+}
+
+/// Op by op, each result rounded to its type. Of functions without kernels, which round inside.
+static FailureOr<HostTensors> evaluateRounded(func::FuncOp function, HostTensors arguments,
+                                              const reference::SymbolValues &symbols) {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (auto [argument, tensor] : llvm::zip_equal(function.getArguments(), arguments)) {
+    roundTo(argument.getType(), tensor);
+    values[argument] = tensor;
+  }
+  for (Operation &op : function.getBody().front()) {
+    HostTensors operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(values[operand]);
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      return operands;
+    auto results = reference::evaluateOp(&op, operands, symbols);
+    if (failed(results))
+      return failure();
+    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), *results)) {
+      roundTo(result.getType(), tensor);
+      values[result] = std::move(tensor);
+    }
+  }
+  return failure();
+}
+
 std::map<std::string, HostTensors>
 PassHarness::evaluate(ModuleOp module, StringRef name,
                       const std::map<std::string, std::vector<double>> &given,
-                      const reference::SymbolValues &symbols) {
+                      const reference::SymbolValues &symbols, bool rounds) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function) {
     ADD_FAILURE() << "no function " << name.str();
@@ -70,7 +107,8 @@ PassHarness::evaluate(ModuleOp module, StringRef name,
     }
     arguments.push_back(std::move(tensor));
   }
-  auto results = reference::evaluate(function, arguments, symbols);
+  auto results = rounds ? evaluateRounded(function, std::move(arguments), symbols)
+                        : reference::evaluate(function, arguments, symbols);
   if (failed(results)) {
     ADD_FAILURE() << "cannot evaluate @" << name.str();
     return {};

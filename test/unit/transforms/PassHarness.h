@@ -18,10 +18,12 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> run(llvm::StringRef text, llvm::StringRef pipeline);
   /// Results of a function by role and name. Arguments are filled by name, the same whatever the
   /// function: floats normally distributed; integers from `integers`, or 0 and 1 at random.
+  /// `rounds`: every float is rounded to its type, arguments included; the reference evaluator
+  /// rounds none.
   std::map<std::string, reference::HostTensors>
   evaluate(mlir::ModuleOp module, llvm::StringRef function,
            const std::map<std::string, std::vector<double>> &given,
-           const reference::SymbolValues &symbols = {});
+           const reference::SymbolValues &symbols = {}, bool rounds = false);
   mlir::MLIRContext &getContext() { return *context; }
 
 private:
