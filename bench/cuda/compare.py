@@ -5,8 +5,8 @@
   compare.py compile GRAPHS FOLDER    the small cases of export_models.py, as packages
   compare.py run FOLDER               on the machine with the GPU
 
-What `run` checks, for a small BERT and GPT-2, each with and without dropout, and for a small Llama
-and Gemma 3 whose parameters are of bf16 (bits and gradients):
+What `run` checks, for a small BERT and GPT-2, each with and without dropout, and for a small Llama,
+Gemma 3 and Qwen3 whose parameters are of bf16 (bits and gradients):
 
   losses     fp32 on the GPU against fp32 on the CPU, 50 steps: relative difference at most 1e-5
              (masks of dropout are the same on both)
@@ -43,7 +43,7 @@ GRADIENTS, GRADIENT, CURVE = 1.25, 2.0, 1.25
 
 def compile_all(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in CASES:
+    for name in arguments.cases:
         case = models.CASES[name]
         for kind, target, precision in (
             ("cpu", "cpu", "fp32"),
@@ -259,7 +259,7 @@ def check_curve(run, steps, seeds, check):
 
 def run_all(arguments):
     check = Checks()
-    for name in CASES:
+    for name in arguments.cases:
         with tempfile.TemporaryDirectory() as folder:
             run = Runner(name, arguments, pathlib.Path(folder))
             wanted = set(arguments.only or ("losses", "bits", "gradients", "curve"))
@@ -294,6 +294,10 @@ def main():
     running.add_argument("--curve-steps", type=int, default=200)
     running.add_argument("--curve-seeds", type=int, default=5)
     running.add_argument("--only", nargs="*", choices=("losses", "bits", "gradients", "curve"))
+    for action in (compiling, running):
+        action.add_argument(
+            "--cases", nargs="+", default=CASES, choices=CASES, metavar="CASE", help="default: all"
+        )
     arguments = parser.parse_args()
     if arguments.action == "compile":
         compile_all(arguments)

@@ -144,6 +144,8 @@ CASES = {
              dropout=0.0, precision="pure-bf16"),
         Case("small-gemma3", "gemma3", 8, 64, 128, 6, 4, 512, 1024, kv_heads=2, head_dim=32,
              window=16, tied=True, positions=64, dropout=0.0, precision="pure-bf16"),
+        Case("small-qwen3", "qwen3", 8, 64, 128, 6, 4, 512, 1024, kv_heads=2, head_dim=32,
+             tied=True, positions=64, dropout=0.0, precision="pure-bf16"),
     ]
 }  # fmt: skip
 
