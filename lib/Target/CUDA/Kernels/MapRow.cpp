@@ -147,7 +147,6 @@ private:
   void runWithColumns();
   void storeColumns(const ColumnSums &sums);
 
-  GpuKernel &kernel;
   GpuEmitter &e;
   const Structure &s;
   const GpuPlan &plan;
@@ -167,7 +166,7 @@ private:
 } // namespace
 
 RowMap::RowMap(GpuKernel &kernel)
-    : kernel(kernel), e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
+    : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
       order(kernel.fusion, s, /*rescale=*/plan.vectors == 0),
       yield(kernel.fusion.getBody().front().getTerminator()) {
   for (int64_t axis : s.reduced)
