@@ -158,8 +158,10 @@ private:
       return {};
     builder.setInsertionPoint(def);
     IRMapping mapping;
+    // Indices stay what they are.
     for (Value operand : def->getOperands())
-      mapping.map(operand, TrainBuilder(builder, def->getLoc()).cast(operand, low));
+      if (isF32(operand))
+        mapping.map(operand, TrainBuilder(builder, def->getLoc()).cast(operand, low));
     return cloneLow(def, mapping);
   }
   Value cloneLow(Operation *op, const IRMapping &operands) {

@@ -65,3 +65,18 @@ func.func @sandwich(%w: tensor<8x8xf32> {train.role = "parameter", train.name = 
   %9 = train.add %0, %8 : tensor<2x4x8xf32>
   return %9, %9 : tensor<2x4x8xf32>, tensor<2x4x8xf32>
 }
+
+// Rows of the low type: their indices are no numbers of it.
+// CHECK-LABEL: func.func @rows
+// CHECK: train.select_rows %{{.*}}, %arg1 inverse %arg2 axis = 0 : (tensor<4x8xbf16>, tensor<6xi32>, tensor<4xi32>) -> tensor<6x8xbf16>
+func.func @rows(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %rows: tensor<6xi32>, %slots: tensor<4xi32>, %x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<6x8xf32>) {
+  %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %1 = train.matmul %0, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %2 = train.add %0, %1 : tensor<4x8xf32>
+  %3 = train.select_rows %2, %rows inverse %slots axis = 0 : (tensor<4x8xf32>, tensor<6xi32>, tensor<4xi32>) -> tensor<6x8xf32>
+  %4 = train.slice %3 starts = <0, 0> steps = [1, 1] : tensor<6x8xf32> -> tensor<4x8xf32>
+  %5 = train.matmul %4, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %6 = train.matmul %3, %w : tensor<6x8xf32>, tensor<8x8xf32> -> tensor<6x8xf32>
+  return %5, %6 : tensor<4x8xf32>, tensor<6x8xf32>
+}
