@@ -178,7 +178,10 @@ bool AttentionMask::takeBound(const AffineDistance &distance, bool ofCoordinates
     return true;
   if (!isSquare || (factors != Factors{0, 0, -1, 1} && factors != Factors{0, 0, 1, -1}))
     return false;
-  tighten(factors[kRow] < 0 ? after : before, -*constant);
+  // A bound beyond all positions hides none.
+  std::optional<int64_t> positions = dims[kRow].getConstant();
+  if (!positions || -*constant < *positions - 1)
+    tighten(factors[kRow] < 0 ? after : before, -*constant);
   return true;
 }
 

@@ -69,6 +69,25 @@ func.func @slopes(%q: tensor<2x4x32x16xf32>, %k: tensor<2x4x32x16xf32>, %v: tens
   return %12 : tensor<2x4x32x16xf32>
 }
 
+// A window of as many columns as there are hides none.
+// CHECK-LABEL: func.func @wide_window
+// CHECK: train.attention {{.*}} causal {dropout = 0.000000e+00 : f64, scale
+func.func @wide_window(%q: tensor<2x4x32x16xf32>, %k: tensor<2x4x32x16xf32>, %v: tensor<2x4x32x16xf32>) -> tensor<2x4x32x16xf32> {
+  %0 = train.matmul %q, %k transposed : tensor<2x4x32x16xf32>, tensor<2x4x32x16xf32> -> tensor<2x4x32x32xf32>
+  %1 = train.iota 3 : tensor<2x4x32x32xi64>
+  %2 = train.iota 2 : tensor<2x4x32x32xi64>
+  %3 = train.full 32 : i64 : tensor<2x4x32x32xi64>
+  %4 = train.sub %2, %3 : tensor<2x4x32x32xi64>
+  %5 = train.compare gt %1, %4 : tensor<2x4x32x32xi64> -> tensor<2x4x32x32xi1>
+  %6 = train.compare le %1, %2 : tensor<2x4x32x32xi64> -> tensor<2x4x32x32xi1>
+  %7 = train.and %5, %6 : tensor<2x4x32x32xi1>
+  %8 = train.full 0xFF800000 : f32 : tensor<2x4x32x32xf32>
+  %9 = train.select %7, %0, %8 : tensor<2x4x32x32xi1>, tensor<2x4x32x32xf32>
+  %10 = train.softmax %9 axis = 3 : tensor<2x4x32x32xf32>
+  %11 = train.matmul %10, %v : tensor<2x4x32x32xf32>, tensor<2x4x32x16xf32> -> tensor<2x4x32x16xf32>
+  return %11 : tensor<2x4x32x16xf32>
+}
+
 // What is added before the scores are scaled is scaled with them, and so is a mask.
 // CHECK-LABEL: func.func @scaled
 // CHECK: %[[HALF:.*]] = train.full 5.000000e-01 : f32
