@@ -29,6 +29,7 @@
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseChoices/RaiseChoices.h"
 #include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RaiseSharedFactors/RaiseSharedFactors.h"
@@ -141,6 +142,8 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
     addCleanup(pm);
   }
+  // Vectors of padding are none by now, and types are those of the model.
+  pm.addNestedPass<func::FuncOp>(createRaiseChoicesPass());
   addPrecision(pm, options);
   // Behind precision: the loss is computed in wide types.
   if (!options.inference && options.chunkLoss)

@@ -39,6 +39,7 @@
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseChoices/RaiseChoices.h"
 #include "lib/Transforms/RaiseExtremes/RaiseExtremes.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RaiseSharedFactors/RaiseSharedFactors.h"
@@ -115,6 +116,7 @@ static void registerOwnPasses() {
   registerQuantizeFrozenPasses();
   registerRematerializeWeightsPasses();
   registerShardParametersPasses();
+  registerRaiseChoicesPasses();
   registerRaiseSharedFactorsPasses();
   registerStreamWeightsPasses();
   registerEliminatePaddingPasses();

@@ -8,25 +8,28 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-/// slots: of each row its slot or -1; rows: of each slot its row. Rows keep their order. A slot
-/// that is left over has row 0, told from a real one by `rowsOrNone`.
+/// Rows keep their order.
 PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots) {
-  Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
-  DimAttr rows = getDim(wanted, 0);
-  Value counted = tb.cast(wanted, i32);
+  Value counted = tb.cast(wanted, tb.b().getI32Type());
   // Exclusive: the number of wanted rows before.
   Value position = tb.cumsum(counted, /*axis=*/0, /*exclusive=*/true);
+  return placeRows(tb, tb.select(wanted, position, tb.scalarLike(position, -1)), slots);
+}
+
+/// A slot that is left over has row 0, told from a real one by `rowsOrNone`.
+PackedRows trainc::placeRows(TrainBuilder &tb, Value slots, DimAttr count) {
+  Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
   PackedRows packed;
-  packed.slots = tb.select(wanted, position, tb.scalarLike(position, -1));
-  // A wanted row beyond the slots has an index out of range, which ends the run: nothing is left
-  // out silently. Row numbers are exact in f64.
+  packed.slots = slots;
+  // A row beyond the slots has an index out of range, which ends the run: nothing is left out
+  // silently. Row numbers are exact in f64.
   // unique: no two rows have one slot.
-  Value rowOfSlot = tb.scatterAdd(packed.slots, tb.iota({rows}, f64, 0), 0,
-                                  getTensorType({slots}, f64), /*unique=*/true);
+  Value rowOfSlot = tb.scatterAdd(slots, tb.iota({getDim(slots, 0)}, f64, 0), 0,
+                                  getTensorType({count}, f64), /*unique=*/true);
   packed.rows = tb.cast(rowOfSlot, i32);
   // A left-over slot has row 0, whose slot is another one, or -1.
-  Value owner = tb.gather(packed.slots, packed.rows, 0);
-  Value taken = tb.compare("eq", owner, tb.iota({slots}, i32, 0));
+  Value owner = tb.gather(slots, packed.rows, 0);
+  Value taken = tb.compare("eq", owner, tb.iota({count}, i32, 0));
   packed.rowsOrNone = tb.select(taken, packed.rows, tb.scalarLike(packed.rows, -1));
   return packed;
 }

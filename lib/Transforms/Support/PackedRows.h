@@ -30,6 +30,8 @@ struct PackedRows {
 /// Makes the index tensors of the rows where `wanted` (i1, rank 1) holds. `slots` is the number of
 /// slots; at run time, more rows than that are an error.
 PackedRows buildPackedRows(train::TrainBuilder &tb, mlir::Value wanted, train::DimAttr slots);
+/// Of each row its slot, of `count` there are, or -1; no two rows have one slot.
+PackedRows placeRows(train::TrainBuilder &tb, mlir::Value slots, train::DimAttr count);
 
 /// The symbol that counts the elements of an input which differ from `value`, or what of them
 /// `counts` says.
