@@ -7,6 +7,7 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/PackedRows.h"
+#include "lib/Transforms/Support/ZeroRows.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
@@ -45,20 +46,45 @@ struct Chosen {
 };
 } // namespace
 
-/// Of a factor that is read here alone.
-static std::optional<Choice> getChoice(TrainBuilder &tb, Value chosen) {
+/// The numbers of matrices that `chosen` was gathered by, in the shape of its axes before theirs,
+/// and their table; null where it was not, or is read elsewhere. What moves whole matrices moves
+/// their numbers as well: the rows that labels select are selected of all tokens' matrices.
+static Value findNumbers(TrainBuilder &tb, Value chosen, Value &table) {
   Operation *def = chosen.getDefiningOp();
-  if (!def || !chosen.hasOneUse())
-    return std::nullopt;
-  if (auto gather = dyn_cast<GatherOp>(def))
-    if (gather.getAxis() == 0 && getRank(gather.getIndices()) == 1)
-      return Choice{gather.getData(), gather.getIndices()};
-  if (auto gather = dyn_cast<GatherNdOp>(def))
-    if (gather.getBatchDims() == 0 && getRank(gather.getIndices()) == 2 &&
-        getDim(gather.getIndices(), 1).isConstant(1))
-      return Choice{gather.getData(),
-                    tb.reshape(gather.getIndices(), {getDim(gather.getIndices(), 0)})};
-  return std::nullopt;
+  if (!def || !chosen.hasOneUse() || getRank(chosen) < 3)
+    return {};
+  const SmallVector<DimAttr> dims = getDims(chosen);
+  const ArrayRef<DimAttr> places = ArrayRef(dims).drop_back(2);
+  if (auto gather = dyn_cast<GatherOp>(def)) {
+    table = gather.getData();
+    return gather.getAxis() == 0 && getRank(table) == 3 ? gather.getIndices() : Value();
+  }
+  if (auto gather = dyn_cast<GatherNdOp>(def)) {
+    table = gather.getData();
+    const bool choosesMatrices = gather.getBatchDims() == 0 && getRank(table) == 3 &&
+                                 getDims(gather.getIndices()).back().isConstant(1);
+    return choosesMatrices ? tb.reshape(gather.getIndices(), places) : Value();
+  }
+  if (auto reshape = dyn_cast<ReshapeOp>(def)) {
+    const SmallVector<DimAttr> from = getDims(reshape.getOperand());
+    if (from.size() < 3 || ArrayRef(from).take_back(2) != ArrayRef(dims).take_back(2))
+      return {};
+    Value numbers = findNumbers(tb, reshape.getOperand(), table);
+    return numbers ? tb.reshape(numbers, places) : Value();
+  }
+  auto rows = dyn_cast<SelectRowsOp>(def);
+  // A matrix of zeros is none of the table.
+  if (!rows || int64_t(rows.getAxis()) >= int64_t(places.size()) || mayFillRows(rows))
+    return {};
+  Value numbers = findNumbers(tb, rows.getData(), table);
+  return numbers ? tb.selectRows(numbers, rows.getIndex(), rows.getInverse(), rows.getAxis())
+                 : Value();
+}
+
+static std::optional<Choice> getChoice(TrainBuilder &tb, Value chosen) {
+  Choice choice;
+  choice.numbers = findNumbers(tb, chosen, choice.table);
+  return choice.numbers ? std::optional(choice) : std::nullopt;
 }
 
 /// With blocks of an equal share, all matrices together need no more than as many again: what does
@@ -98,7 +124,7 @@ static Blocks buildBlocks(TrainBuilder &tb, Value numbers, DimAttr matrices) {
 static std::optional<Chosen> getChosen(TrainBuilder &tb, MatmulOp product) {
   for (bool isLeft : {true, false}) {
     std::optional<Choice> choice = getChoice(tb, isLeft ? product.getLhs() : product.getRhs());
-    if (!choice || getRank(choice->table) != 3)
+    if (!choice)
       continue;
     Value vectors = isLeft ? product.getRhs() : product.getLhs();
     // Along one axis a vector has one element.

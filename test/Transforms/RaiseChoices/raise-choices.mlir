@@ -22,3 +22,19 @@ func.func @experts(%up: tensor<3x8x4xf32>, %down: tensor<3x4x8xf32>, %x: tensor<
   %6 = train.reshape %5 : tensor<?x4x1xf32, #train.dims<rows, 4, 1>> -> tensor<?x4xf32, #train.dims<rows, 4>>
   return %6 : tensor<?x4xf32, #train.dims<rows, 4>>
 }
+
+// Of the tokens that labels select: their numbers are selected, and no matrices.
+// CHECK-LABEL: func.func @selected
+// CHECK: %[[N:.*]] = train.select_rows %{{.*}}, %{{.*}} inverse %arg4 axis = 0 : (tensor<16x2xi64>, tensor<10xi32>, tensor<16xi32>) -> tensor<10x2xi64>
+// CHECK-NOT: tensor<16x2x8x4xf32>
+// CHECK: return
+func.func @selected(%up: tensor<3x8x4xf32>, %x: tensor<20x4x1xf32>, %chosen: tensor<32xi64>, %rows: tensor<10xi32>, %slots: tensor<16xi32>) -> tensor<20x8x1xf32> {
+  %zero = train.full 0 : i32 : tensor<10xi32>
+  %0 = train.gather %up, %chosen axis = 0 : tensor<3x8x4xf32>, tensor<32xi64> -> tensor<32x8x4xf32>
+  %1 = train.reshape %0 : tensor<32x8x4xf32> -> tensor<16x2x8x4xf32>
+  %2 = train.max %rows, %zero : tensor<10xi32>
+  %3 = train.select_rows %1, %2 inverse %slots axis = 0 : (tensor<16x2x8x4xf32>, tensor<10xi32>, tensor<16xi32>) -> tensor<10x2x8x4xf32>
+  %4 = train.reshape %3 : tensor<10x2x8x4xf32> -> tensor<20x8x4xf32>
+  %5 = train.matmul %4, %x : tensor<20x8x4xf32>, tensor<20x4x1xf32> -> tensor<20x8x1xf32>
+  return %5 : tensor<20x8x1xf32>
+}
