@@ -4,12 +4,12 @@
 // contiguous, as few batches as possible), packs panels of A and B, and walks the tiles of C.
 //
 // A thread computes tiles of C from a packed block of B, some columns at a time that stay in its L2
-// beside the rows of A, which it packs once for all of them (or reads in place). Ways through a problem: *shared*, all threads
-// pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
-// batch and packs for itself; for many small ones. *Long*, a thread takes a part of k, where that
-// is long beside C. And *kept*, all of B was packed by an earlier call. All add up k in the same
-// blocks of at most `blockK`, and these in the same chains, so the way taken never shows in the
-// result. Within a parallelFor it is always the second.
+// beside the rows of A, which it packs once for all of them (or reads in place). Ways through a
+// problem: *shared*, all threads pack a block of B together; for large matrices. *Private*, a
+// thread takes a whole matrix of the batch and packs for itself; for many small ones. *Long*, a
+// thread takes a part of k, where that is long beside C. And *kept*, all of B was packed by an
+// earlier call. All add up k in the same blocks of at most `blockK`, and these in the same chains,
+// so the way taken never shows in the result. Within a parallelFor it is always the second.
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/choose_kernels.h"
