@@ -28,11 +28,6 @@ namespace trainc {
 
 /// Parts of rows begin at multiples of 16 bytes in 16-bit types: libraries read them so.
 static constexpr int64_t kColumnMultiple = 8;
-/// What one matmul takes at most beside the others. Some of what a matmul gains alone is lost in a
-/// step, where commands run beside others and each part of a gradient has a kernel of its own for
-/// the update: on an H100 a padded BERT-large, whose projections take 0.76 of the time as one, has
-/// slower steps so (2 %), MiniLM with 0.46 quicker ones (3 %).
-static constexpr double kLargestShare = 0.65;
 
 namespace {
 /// A projection, with the formula of a bias behind it where there is one.
@@ -253,7 +248,7 @@ private:
                       together * microseconds, apart * microseconds,
                       rows.size() > 1 ? "up to " : "", rows.back())
             .str();
-    if (together > kLargestShare * apart)
+    if (together >= apart)
       return decline(members.front().product, "too little is gained: " + times);
     remark::passed(members.front().product->getLoc(), options("Merged"))
         << remark::add("{0} and {1} others of its input are one matmul: {2}",

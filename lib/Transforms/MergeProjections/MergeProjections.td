@@ -22,7 +22,7 @@ def MergeProjectionsPass : Pass<"merge-projections", "::mlir::func::FuncOp"> {
 
     Projections are taken that stand one behind the other, have the same orientation of weights and the same
     formula of a bias behind them (each has one or none has). Whether one matmul is better, forward and backward together, is decided by
-    a model of tiles (`units`, `flops`, `bytes`, `launch`): one matmul takes at most 0.65 of the time, as a step gains less than its matmuls do alone. Where the number of rows is a count that only a step knows, or a size
+    a model of tiles (`units`, `flops`, `bytes`, `launch`). Where the number of rows is a count that only a step knows, or a size
     with a maximum, a quarter, half, three quarters and all of the rows count alike.
 
     ```mlir

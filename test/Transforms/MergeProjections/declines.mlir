@@ -5,18 +5,6 @@
 
 // CHECK-NOT: train.concat
 
-// Of many rows one wave more or less is nothing.
-// REMARK: NotMerged{{.*}}too little is gained: {{[0-9.]+}} us as one, {{[0-9.]+}} apart, forward and backward, at 8192 rows{{.*}}train.matmul stays apart from others of its input
-func.func @many(%x: tensor<8192x1024xf32>, %v: tensor<1024x1024xf32> {train.role = "parameter", train.name = "v", train.trainable},
-    %w: tensor<1024x1024xf32> {train.role = "parameter", train.name = "w", train.trainable}) -> tensor<1024x1024xf32> {
-  %0 = train.matmul %x, %v transposed : tensor<8192x1024xf32>, tensor<1024x1024xf32> -> tensor<8192x1024xf32>
-  %1 = train.matmul %x, %w transposed : tensor<8192x1024xf32>, tensor<1024x1024xf32> -> tensor<8192x1024xf32>
-  %2 = train.matmul %0 transposed, %1 : tensor<8192x1024xf32>, tensor<8192x1024xf32> -> tensor<1024x1024xf32>
-  return %2 : tensor<1024x1024xf32>
-}
-
-// -----
-
 // A kernel reads one; two calls read the other.
 // REMARK-COUNT-2: NotMerged{{.*}}not one library call alone reads it: its gradient would be copied to those of the others
 func.func @kernel(%x: tensor<256x64xf32>, %v: tensor<64x64xf32> {train.role = "parameter", train.name = "v", train.trainable},
