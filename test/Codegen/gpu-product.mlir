@@ -7,14 +7,14 @@
 // CHECK-LABEL: .entry kernel_0_product_parts(
 // CHECK: st.shared.b32
 // CHECK: bar.sync
-// CHECK-NOT: ld.global.b8
-// CHECK: ld.global.b32
-// CHECK-NOT: ld.global.b8
+// CHECK-NOT: ld.global.nc.b8
+// CHECK: ld.global.nc.b32
+// CHECK-NOT: ld.global.nc.b8
 // CHECK: ld.shared.b32
 // CHECK-COUNT-16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // CHECK-NOT: mma.sync
 // CHECK-LABEL: .entry kernel_0_product_sum(
-// CHECK: ld.global.v4.b32
+// CHECK: ld.global.nc.v4.b32
 // CHECK: st.global.v4.b32
 func.func @transposed(%x: tensor<?x4096xbf16, #train.dims<n, 4096>>, %c: tensor<131072xi8>, %t: tensor<16xf32>, %s: tensor<4096xf32>,
     %a: tensor<?x64xbf16, #train.dims<n, 64>>) {

@@ -5,7 +5,7 @@
 
 // Few long rows are split over blocks.
 // CHECK-LABEL: .entry kernel_0_split_pass0(
-// CHECK: ld.global.v4.b32
+// CHECK: ld.global.nc.v4.b32
 // CHECK: shfl.sync.bfly.b32
 // CHECK-LABEL: .entry kernel_0_split_totals0(
 // CHECK: shfl.sync.bfly.b32
@@ -62,7 +62,7 @@ func.func @totals(%x: tensor<1152x384xbf16>, %y: tensor<16x1024xbf16>) {
 // CHECK-LABEL: .entry kernel_0_scatter_group(
 // CHECK-LABEL: .entry kernel_0_scatter_merge(
 // CHECK-LABEL: .entry kernel_0_scatter_sum(
-// CHECK: ld.global.v4.b32
+// CHECK: ld.global.nc.v4.b32
 // CHECK-LABEL: .entry kernel_0_scatter_join(
 // CHECK: st.global.v4.b32
 // CHECK-NOT: atom.global.add
@@ -184,8 +184,8 @@ func.func @single_rows(%x: tensor<8448x4096xf32>) {
 // Updates that lie across the lines of a scatter are read by the block, 8 bytes of 4 lines a thread,
 // and turned in shared memory; a warp has its line's side by side there.
 // CHECK-LABEL: .entry kernel_0_scatter(
-// CHECK: ld.global.v4.b16
-// CHECK-NOT: ld.global.b16
+// CHECK: ld.global.nc.v4.b16
+// CHECK-NOT: ld.global.nc.b16
 // CHECK: bar.sync
 // CHECK-COUNT-4: st.shared.b32
 // CHECK: bar.sync

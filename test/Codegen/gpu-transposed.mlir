@@ -99,9 +99,9 @@ func.func @heads(%x: tensor<8x512x16x64xbf16>) {
 // -----
 
 // CHECK-LABEL: .entry kernel_0_split_pass0(
-// CHECK-NOT: ld.global.b16
-// CHECK: ld.global.v4.b32
-// CHECK-NOT: ld.global.b16
+// CHECK-NOT: ld.global.nc.b16
+// CHECK: ld.global.nc.v4.b32
+// CHECK-NOT: ld.global.nc.b16
 // CHECK: ret;
 func.func @sum(%x: tensor<32x1024x4096xbf16>) {
   %0 = train.fusion(%x) : (tensor<32x1024x4096xbf16>) -> tensor<f32> {

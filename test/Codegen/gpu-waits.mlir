@@ -4,14 +4,14 @@
 // RUN: trainc-test-opt %s --test-codegen="target=cuda print-ptx remarks=false" -o /dev/null | FileCheck %s --check-prefix=WAITS
 // RUN: trainc-test-opt %s --test-codegen="target=cuda architecture=sm_80 print-ptx remarks=false" -o /dev/null | FileCheck %s --check-prefix=STARTS
 
-// WAITS: .visible .global {{.*}} trainc_kernels_wait
+// WAITS: .visible .global {{.*}} trainc_waits_kernel_0_pointwise
 // WAITS: .entry kernel_0_pointwise(
 // WAITS-NOT: ld.global
 // WAITS: griddepcontrol.wait
 // WAITS-NOT: ld.global.nc
 // WAITS-NOT: griddepcontrol.launch_dependents
 // STARTS-NOT: griddepcontrol
-// STARTS-NOT: trainc_kernels_wait
+// STARTS-NOT: trainc_waits_kernel_0_pointwise
 // STARTS: ld.global.nc
 func.func @transposed(%x: tensor<32x1024x4096xbf16>) {
   %0 = train.fusion(%x) : (tensor<32x1024x4096xbf16>) -> tensor<32x4096x1024xbf16> {

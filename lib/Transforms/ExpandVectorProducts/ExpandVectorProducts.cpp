@@ -5,6 +5,7 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/StridedViews.h"
 #include "trainc/Support/Location.h"
 
 using namespace mlir;
@@ -37,13 +38,10 @@ static Factor getFactor(Value value, bool isTransposed, bool isLeft) {
 
 static bool isOne(DimAttr dim) { return dim.getConstant() == 1; }
 
-/// The axis along which neighbours lie beside each other in memory, as far as transposes tell.
-static int64_t getInnermostAxis(Value value) {
-  auto transpose = value.getDefiningOp<TransposeOp>();
-  if (!transpose)
-    return getRank(value) - 1;
-  const int64_t inner = getInnermostAxis(transpose.getOperand());
-  return llvm::find(transpose.getPermutation(), inner) - transpose.getPermutation().begin();
+/// Whether neighbours along `axis` lie beside each other in memory, views looked through.
+static bool isInnermost(Value value, int64_t axis) {
+  std::optional<StridedLayout> layout = getLayout(value, [](Operation *) { return false; });
+  return layout ? layout->strides[axis].isConstant(1) : axis == getRank(value) - 1;
 }
 
 /// [batch..., its one axis that is longer than 1], where the other one is dropped.
@@ -58,7 +56,7 @@ static Value multiplyVector(TrainBuilder &tb, const Factor &vector, Factor matri
   const int64_t last = getRank(matrix.value) - 1;
   SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(last - 1));
   // Rows of what is summed up where they lie in one piece, else sums down the columns.
-  const int64_t summed = getInnermostAxis(matrix.value) == matrix.summed ? last : last - 1;
+  const int64_t summed = isInnermost(matrix.value, matrix.summed) ? last : last - 1;
   if (matrix.summed != summed) {
     SmallVector<int64_t> swapped = batch;
     swapped.append({last, last - 1});

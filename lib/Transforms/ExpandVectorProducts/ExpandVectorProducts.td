@@ -14,7 +14,7 @@ def ExpandVectorProductsPass : Pass<"expand-vector-products", "::mlir::func::Fun
     step, such as the last layer's where a classifier reads one position (`hoist-slices`).
 
     Factors are widened to the type of the sums, f32 or f64. Where the axis that is summed over is the last one in memory, seen
-    through transposes, it is put last.
+    through views, it is put last.
 
     ```mlir
     func.func @f(%q: tensor<8x12x1x32xf32>, %k: tensor<8x12x128x32xf32>) -> tensor<8x12x1x128xf32> {

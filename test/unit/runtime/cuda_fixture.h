@@ -36,8 +36,8 @@ protected:
     fake->graphBytes = 0;
     fake->ordinalOfMemory = 0;
     fake->peers = fake->failingOpening = fake->isSilent = 0;
-    fake->launches = fake->early = fake->bodies = fake->captures = fake->graphRuns = fake->copiesWithin =
-        fake->waits = fake->usedWhileBusy = fake->freedWhileOpen = 0;
+    fake->launches = fake->early = fake->bodies = fake->captures = fake->graphRuns =
+        fake->copiesWithin = fake->waits = fake->usedWhileBusy = fake->freedWhileOpen = 0;
     setenv("TRAINRT_CUDA_PATH", TRAINRT_FAKE_LIBRARIES, 1);
     open({});
   }

@@ -6,6 +6,7 @@
 
 #include "GpuEmitter.h"
 #include "FlatForm.h"
+#include "LowerToPTX.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -441,6 +442,12 @@ void GpuEmitter::reportIndex(Value bad, Value data) {
 // Stages
 //===----------------------------------------------------------------------===//
 
+/// Those that are one behind the other on the way to a step's end. For a wait loads of what never
+/// changes are given up, for lack of which sums over everything and scatters spill registers.
+static bool mayWait(Mapping mapping) {
+  return mapping == Mapping::Pointwise || mapping == Mapping::Row || mapping == Mapping::Column;
+}
+
 /// Stages are separate launches: memory that one writes, the next one sees.
 GpuEmitter &GpuKernel::nextStage() {
   const GpuStage &stage = plan.stages[stages.size()];
@@ -455,6 +462,8 @@ GpuEmitter &GpuKernel::nextStage() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(stage.threads)}));
+  if (mayWait(plan.mapping))
+    function.setPassthroughAttr(b.getStrArrayAttr({kMayWaitAttribute}));
   functions.push_back(function);
   stages.push_back(
       std::make_unique<GpuEmitter>(fusion, structure, function, dims, stage, hasTemporary));

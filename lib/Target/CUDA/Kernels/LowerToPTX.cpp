@@ -199,20 +199,17 @@ static bool beginsEarly(llvm::StringRef architecture) {
 /// Where a kernel began early, nothing may be touched before what is in front of it is done. It
 /// never lets those behind it begin before it has ended: their blocks would wait where those of
 /// other kernels could run.
-static void waitForEarlierKernels(llvm::Module &module, llvm::ArrayRef<llvm::Function *> kernels,
-                                  llvm::StringRef suffix) {
-  for (llvm::Function *kernel : kernels) {
-    llvm::IRBuilder<> b(&*kernel->getEntryBlock().getFirstInsertionPt());
-    b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
-    // What never changes while a kernel runs could be read in front of the wait.
-    for (llvm::Argument &argument : kernel->args())
-      argument.removeAttr(llvm::Attribute::ReadOnly);
-  }
-  llvm::Type *byte = llvm::Type::getInt8Ty(module.getContext());
-  new llvm::GlobalVariable(module, byte, /*isConstant=*/false,
+static void waitForEarlierKernels(llvm::Function &kernel) {
+  llvm::IRBuilder<> b(&*kernel.getEntryBlock().getFirstInsertionPt());
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
+  // What never changes while a kernel runs could be read in front of the wait.
+  for (llvm::Argument &argument : kernel.args())
+    argument.removeAttr(llvm::Attribute::ReadOnly);
+  llvm::Type *byte = b.getInt8Ty();
+  new llvm::GlobalVariable(*kernel.getParent(), byte, /*isConstant=*/false,
                            llvm::GlobalValue::ExternalLinkage, llvm::ConstantInt::get(byte, 0),
-                           kWaitsMark + suffix, nullptr, llvm::GlobalValue::NotThreadLocal,
-                           /*AddressSpace=*/1);
+                           kWaitsMark + kernel.getName(), nullptr,
+                           llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
 }
 
 /// `suffix`: for local symbols, so that files can be joined.
@@ -243,13 +240,10 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
   early.addPass(llvm::ScalarizerPass());
   early.addPass(llvm::EarlyCSEPass());
   optimizeModule(module, *machine, std::move(early));
-  if (beginsEarly(architecture)) {
-    llvm::SmallVector<llvm::Function *> kernels;
+  if (beginsEarly(architecture))
     for (llvm::Function &function : module)
-      if (isKernel(function) && !function.isDeclaration())
-        kernels.push_back(&function);
-    waitForEarlierKernels(module, kernels, suffix);
-  }
+      if (isKernel(function) && function.hasFnAttribute(kMayWaitAttribute))
+        waitForEarlierKernels(function);
   // Also globals: shared arrays and zeros.
   for (llvm::GlobalValue &value : module.global_values())
     if (!value.isDeclaration() && value.hasLocalLinkage())

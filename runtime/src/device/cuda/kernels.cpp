@@ -69,12 +69,14 @@ std::string listArchitectures(const Package &package, const std::string &prefix)
   return text;
 }
 
-/// A symbol of modules whose kernels wait for what is in front of them: it begins so.
-constexpr std::string_view waitsMark = "trainc_kernels_wait";
-
-bool mayBeginEarly() {
-  const char *value = std::getenv("TRAINRT_EARLY_KERNELS");
-  return !value || std::string_view(value) != "0";
+/// Whether a kernel waits by itself for what is in front of it: a symbol beside it says so, in a
+/// cubin's names or in PTX.
+bool waitsByItself(const std::string &image, const std::string &kernel) {
+  const char *early = std::getenv("TRAINRT_EARLY_KERNELS");
+  const std::string mark = "trainc_waits_" + kernel;
+  return !(early && std::string_view(early) == "0") &&
+         (image.find(mark + '\0') != std::string::npos ||
+          image.find(mark + ';') != std::string::npos);
 }
 
 } // namespace
@@ -124,7 +126,7 @@ Status Kernels::find(const std::string &name, size_t firstModule, Function &func
     for (size_t i = firstModule; i < modules.size(); ++i)
       if (!function.handle && (!bySection || modules[i].image.find(section) != std::string::npos)) {
         driver.cuModuleGetFunction(&function.handle, modules[i].handle, name.c_str());
-        function.waits = function.handle && modules[i].waits;
+        function.waits = function.handle && waitsByItself(modules[i].image, name);
       }
   if (!function.handle)
     return {};
@@ -241,8 +243,7 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
                 "': ", context.name(), " cannot load it: ", driver.describe(result),
                 Lines{log[0] ? std::string("\n") + log : ""});
   assert(module && "loaded");
-  const bool waits = mayBeginEarly() && image.find(waitsMark) != std::string::npos;
-  modules.push_back({module, std::move(image), waits});
+  modules.push_back({module, std::move(image)});
   return {};
 }
 

@@ -58,7 +58,6 @@ private:
     CUmodule handle;
     /// What it was loaded from, while kernels are looked for.
     std::string image;
-    bool waits;
   };
   std::vector<Module> modules;
   std::vector<Function> functions, externals;

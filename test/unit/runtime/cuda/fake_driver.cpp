@@ -86,9 +86,13 @@ struct Event {
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{
-    9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0};
+FakeCuda state{9,         0,       1, size_t(1) << 30,
+               227 << 10, nullptr, 0, 0,
+               0,         0,       0, 0,
+               0,         0,       0, 0,
+               0,         0,       0, 0,
+               0,         0,       0, 0,
+               0,         0,       0};
 /// Whoever checks a batch asks for these while another thread allocates.
 std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* As trainc marks modules whose kernels wait for those before them. */
-const char trainc_kernels_wait_0 = 0;
+/* As trainc marks kernels that wait for those in front of them. */
+const char trainc_waits_forward = 0, trainc_waits_loss_and_gradient = 0, trainc_waits_update = 0;
 
 #define KERNEL_AS(kernel, name, numArgs, numDims)                                                  \
   const int kernel##_parameters = (numArgs) + (numDims) + 1;                                       \

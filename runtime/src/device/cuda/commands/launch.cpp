@@ -111,8 +111,8 @@ Status DeviceLaunch::enqueue(CUstream stream, Workspace) const {
   CUlaunchAttribute early = {};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
-  const CUlaunchConfig config = {chosen.grid, 1,      1,      chosen.block,       1, 1,
-                                 shared,      stream, &early, waits ? 1u : 0u};
+  const CUlaunchConfig config = {chosen.grid, 1,      1,      chosen.block, 1,
+                                 1,           shared, stream, &early,       waits ? 1u : 0u};
   const Driver &driver = context.driver();
   return driver.check(driver.cuLaunchKernelEx(&config, function, pointers.data(), nullptr),
                       "cannot be started");
