@@ -110,7 +110,7 @@ struct ExpandVectorProductsPass
     SmallVector<ContractionOpInterface> products;
     getOperation()->walk([&](ContractionOpInterface op) {
       // Of a matrix alone libraries make something.
-      if (op.isPlain() && !op.getAddend() && getRank(op.getLhs()) > 2)
+      if (op.isPlain() && getRank(op.getLhs()) > 2)
         products.push_back(op);
     });
     for (ContractionOpInterface product : products) {

@@ -3,6 +3,7 @@
 // contraction, to PTX in process; PTX to cubins by ptxas as a subprocess.
 
 #include "LowerToPTX.h"
+#include "format/kernel_marks.h"
 #include "trainc/Codegen/CompileModule.h"
 #include "trainc/Support/Temporaries.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -208,7 +209,7 @@ static void waitForEarlierKernels(llvm::Function &kernel) {
   llvm::Type *byte = b.getInt8Ty();
   new llvm::GlobalVariable(*kernel.getParent(), byte, /*isConstant=*/false,
                            llvm::GlobalValue::ExternalLinkage, llvm::ConstantInt::get(byte, 0),
-                           kWaitsMark + kernel.getName(), nullptr,
+                           trainrt::kernelWaitsMark + kernel.getName(), nullptr,
                            llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
 }
 

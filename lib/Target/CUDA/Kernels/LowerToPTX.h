@@ -35,9 +35,6 @@ std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
 /// Attribute of kernels that are to begin while those in front of them end (programmatic dependent
 /// launch, CUDA C++ Programming Guide), on GPUs that can.
 inline constexpr llvm::StringLiteral kMayWaitAttribute = "trainc-may-wait";
-/// A symbol beside each kernel that waits for those in front of it: this and the kernel's name. The
-/// runtime looks for it.
-inline constexpr llvm::StringLiteral kWaitsMark = "trainc_waits_";
 /// Prefix of libdevice's functions.
 inline constexpr llvm::StringLiteral kLibdevicePrefix = "__nv_";
 

@@ -4,6 +4,7 @@
 
 #include "device/cuda/kernels.h"
 #include "device/cuda/library_search.h"
+#include "format/kernel_marks.h"
 
 #include <algorithm>
 #include <cassert>
@@ -73,7 +74,7 @@ std::string listArchitectures(const Package &package, const std::string &prefix)
 /// cubin's names or in PTX.
 bool waitsByItself(const std::string &image, const std::string &kernel) {
   const char *early = std::getenv("TRAINRT_EARLY_KERNELS");
-  const std::string mark = "trainc_waits_" + kernel;
+  const std::string mark = kernelWaitsMark + kernel;
   return !(early && std::string_view(early) == "0") &&
          (image.find(mark + '\0') != std::string::npos ||
           image.find(mark + ';') != std::string::npos);
