@@ -214,56 +214,118 @@ double Layouts::bytesLeft() const {
   return bytes;
 }
 
+std::pair<Order, Order> Layouts::ordersRead(const Use &use, Value root) const {
+  Order kept = inMemory(root, use.path), moved = kept;
+  auto node = use.operand ? nodes.find(use.reader) : nodes.end();
+  if (node != nodes.end())
+    moved = inMemory(root, composeOrders(use.path, node->second.orders.operands[*use.operand]));
+  return {std::move(kept), std::move(moved)};
+}
+
+bool Layouts::isReadInEither(const Use &use, Value root) const {
+  return isReadAnyway(use, root, identityOrder(getRank(root))) &&
+         isReadAnyway(use, root, movedOrderOf(root));
+}
+
+/// What a maker and its reader cost is a cut's where it costs most if they are on different sides.
+/// So ops that agree are put on one side, those of most bytes first.
+void Layouts::chooseSides() {
+  struct Pair {
+    Operation *maker, *reader;
+    bool agree;
+    double bytes;
+    size_t number;
+  };
+  SmallVector<Pair> pairs;
+  for (const auto &[root, readers] : uses) {
+    auto maker = nodes.find(root.getDefiningOp());
+    const double bytes = bytesToTranspose(root);
+    if (maker == nodes.end() || bytes == 0)
+      continue;
+    const Order kept = inMemory(root, identityOrder(getRank(root))),
+                moved = inMemory(root, movedOrderOf(root));
+    for (const Use &use : readers) {
+      if (!use.operand || !nodes.contains(use.reader) || isReadInEither(use, root))
+        continue;
+      const auto [readKept, readMoved] = ordersRead(use, root);
+      const int together = int(readKept != kept) + int(readMoved != moved),
+                apart = int(readMoved != kept) + int(readKept != moved);
+      if (together != apart)
+        pairs.push_back({maker->first, use.reader, together < apart, bytes, pairs.size()});
+    }
+  }
+  llvm::sort(pairs, [](const Pair &a, const Pair &b) {
+    return std::tie(b.bytes, a.number) < std::tie(a.bytes, b.number);
+  });
+  // Groups of ops whose sides are known relative to each other.
+  DenseMap<Operation *, SmallVector<Operation *>> members;
+  DenseMap<Operation *, Operation *> groupOf;
+  for (const auto &[op, node] : nodes) {
+    members[op] = {op};
+    groupOf[op] = op;
+  }
+  for (const Pair &pair : pairs) {
+    Operation *into = groupOf[pair.maker], *from = groupOf[pair.reader];
+    if (into == from)
+      continue;
+    const bool areOnOneSide = nodes[pair.maker].isFlipped == nodes[pair.reader].isFlipped;
+    if (members[into].size() < members[from].size())
+      std::swap(into, from);
+    for (Operation *op : members[from]) {
+      nodes[op].isFlipped ^= areOnOneSide != pair.agree;
+      groupOf[op] = into;
+    }
+    llvm::append_range(members[into], members[from]);
+  }
+}
+
 SmallVector<Layouts::Demand> Layouts::demandsOf(Value root) const {
   SmallVector<Demand> demands;
   for (const Use &use : uses.find(root)->second) {
-    if (isReadAnyway(use, root, identityOrder(getRank(root))) &&
-        isReadAnyway(use, root, movedOrderOf(root)))
+    if (isReadInEither(use, root))
       continue;
-    auto node = use.operand ? nodes.find(use.reader) : nodes.end();
-    Order kept = inMemory(root, use.path), moved = kept;
-    if (node != nodes.end())
-      moved = inMemory(root, composeOrders(use.path, node->second.orders.operands[*use.operand]));
+    const auto [kept, moved] = ordersRead(use, root);
     if (moved == kept) {
       demands.push_back({kept, std::nullopt});
       continue;
     }
-    demands.push_back({kept, node->second.inCut, false});
-    demands.push_back({moved, node->second.inCut, true});
+    const Node &node = nodes.find(use.reader)->second;
+    demands.push_back({kept, node.inCut, node.isFlipped});
+    demands.push_back({moved, node.inCut, !node.isFlipped});
   }
   return demands;
 }
 
-/// Nodes on the side of the source move. Where what a pair of them costs is no cut's, more is
-/// taken: that both stay as they are, or neither.
+/// Where what a maker and a reader cost is no cut's, more is taken: what it costs whichever side
+/// one of them is on.
 void Layouts::addCost(MinCut &cut, ArrayRef<Demand> demands, std::optional<MinCut::Node> maker,
-                      bool isKeptSo, bool isMovedSo, double bytes) const {
-  if (isKeptSo && isMovedSo)
+                      bool isSoOnSink, bool isSoOnSource, double bytes) const {
+  if (isSoOnSink && isSoOnSource)
     return;
-  const bool never = !isKeptSo && !isMovedSo;
+  const bool never = !isSoOnSink && !isSoOnSource;
   if (llvm::any_of(demands, [](const Demand &demand) { return !demand.reader; })) {
     if (!never)
-      isKeptSo ? cut.addCost(*maker, MinCut::kSink, bytes)
-               : cut.addCost(MinCut::kSource, *maker, bytes);
+      isSoOnSink ? cut.addCost(*maker, MinCut::kSink, bytes)
+                 : cut.addCost(MinCut::kSource, *maker, bytes);
     return;
   }
   // One transpose for all that read it so.
-  std::optional<MinCut::Node> anyKept, anyMoved;
+  std::optional<MinCut::Node> anyOnSink, anyOnSource;
   for (const Demand &demand : demands) {
-    if (demand.whenMoved) {
-      if (!anyMoved) {
-        anyMoved = cut.addNode();
-        cut.addCost(*anyMoved, never || isKeptSo ? MinCut::kSink : *maker, bytes);
+    if (demand.onSource) {
+      if (!anyOnSource) {
+        anyOnSource = cut.addNode();
+        cut.addCost(*anyOnSource, never || isSoOnSink ? MinCut::kSink : *maker, bytes);
       }
-      cut.addCost(*demand.reader, *anyMoved, MinCut::kNever);
-    } else if (isMovedSo) {
+      cut.addCost(*demand.reader, *anyOnSource, MinCut::kNever);
+    } else if (isSoOnSource) {
       cut.addCost(MinCut::kSource, *maker, bytes);
     } else {
-      if (!anyKept) {
-        anyKept = cut.addNode();
-        cut.addCost(never ? MinCut::kSource : *maker, *anyKept, bytes);
+      if (!anyOnSink) {
+        anyOnSink = cut.addNode();
+        cut.addCost(never ? MinCut::kSource : *maker, *anyOnSink, bytes);
       }
-      cut.addCost(*anyKept, *demand.reader, MinCut::kNever);
+      cut.addCost(*anyOnSink, *demand.reader, MinCut::kNever);
     }
   }
 }
@@ -272,16 +334,19 @@ void Layouts::addCosts(MinCut &cut, Value root) const {
   const double bytes = bytesToTranspose(root);
   if (bytes == 0)
     return;
-  const Order kept = inMemory(root, identityOrder(getRank(root))),
-              moved = inMemory(root, movedOrderOf(root));
+  Order onSink = inMemory(root, identityOrder(getRank(root))),
+        onSource = inMemory(root, movedOrderOf(root));
   std::optional<MinCut::Node> maker;
-  if (auto node = nodes.find(root.getDefiningOp()); node != nodes.end())
+  if (auto node = nodes.find(root.getDefiningOp()); node != nodes.end()) {
     maker = node->second.inCut;
+    if (node->second.isFlipped)
+      std::swap(onSink, onSource);
+  }
   SmallVector<Demand> demands = demandsOf(root);
   while (!demands.empty()) {
     const Order order = demands.front().order;
     auto isSame = [&](const Demand &demand) { return demand.order == order; };
-    addCost(cut, llvm::filter_to_vector(demands, isSame), maker, order == kept, order == moved,
+    addCost(cut, llvm::filter_to_vector(demands, isSame), maker, order == onSink, order == onSource,
             bytes);
     llvm::erase_if(demands, isSame);
   }
@@ -291,13 +356,14 @@ bool Layouts::choose() {
   if (nodes.empty())
     return false;
   MinCut cut;
+  chooseSides();
   for (auto &[op, node] : nodes)
     node.inCut = cut.addNode();
   for (const auto &[root, readers] : uses)
     addCosts(cut, root);
   const std::vector<bool> moves = cut.solve();
   for (auto &[op, node] : nodes)
-    node.isMoved = moves[node.inCut];
+    node.isMoved = moves[node.inCut] != node.isFlipped;
   if (bytesLeft() < before)
     return true;
   for (auto &[op, node] : nodes)

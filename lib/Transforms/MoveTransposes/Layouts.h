@@ -60,13 +60,16 @@ private:
   struct Node {
     train::AxisOrders orders;
     MinCut::Node inCut = 0;
+    /// Whether it is on the source's side of the cut where it does not move.
+    bool isFlipped = false;
     bool isMoved = false;
   };
-  /// An order in which a root is read by `reader`, or by something that does not move.
+  /// An order in which a root is read by `reader`, or by something that does not move. `onSource`:
+  /// while the reader is on that side.
   struct Demand {
     Order order;
     std::optional<MinCut::Node> reader;
-    bool whenMoved = false;
+    bool onSource = false;
   };
 
   void findSources(mlir::Block &block);
@@ -77,10 +80,15 @@ private:
   void spread(mlir::Value root, llvm::ArrayRef<int64_t> order);
   void propose(mlir::Operation *op, unsigned value, llvm::ArrayRef<int64_t> order);
 
+  /// The orders in which a reader needs a root where the reader stays and where it moves.
+  std::pair<Order, Order> ordersRead(const Use &use, mlir::Value root) const;
+  bool isReadInEither(const Use &use, mlir::Value root) const;
+  /// Puts the node on the side of the cut on which it agrees with its neighbours.
+  void chooseSides();
   llvm::SmallVector<Demand> demandsOf(mlir::Value root) const;
   void addCosts(MinCut &cut, mlir::Value root) const;
   void addCost(MinCut &cut, llvm::ArrayRef<Demand> demands, std::optional<MinCut::Node> maker,
-               bool isKeptSo, bool isMovedSo, double bytes) const;
+               bool isSoOnSink, bool isSoOnSource, double bytes) const;
   /// Whether a call reads the root, as it is in an order, without a copy.
   static bool isReadAnyway(const Use &use, mlir::Value root, llvm::ArrayRef<int64_t> order);
   /// The order in which a root would be if the op that makes it moved.

@@ -124,3 +124,19 @@ func.func @constant(%x: tensor<2x9x9x4xf32>, %y: tensor<2x4x9x9xf32>) -> (tensor
   %3 = train.mul %y, %c : tensor<2x4x9x9xf32>
   return %2, %3 : tensor<2x9x9x4xf32>, tensor<2x4x9x9xf32>
 }
+
+// What multiplies and adds behind a sum moves even though the sum could move as well.
+// CHECK-LABEL: func.func @behind_a_sum
+// CHECK-NOT: train.transpose
+// CHECK: return
+func.func @behind_a_sum(%x: !last, %bias: tensor<8xf32>, %scale: tensor<8xf32>, %skip: !last) -> !last {
+  %1 = train.broadcast %bias axes = [3] : tensor<8xf32> -> !last
+  %2 = train.add %x, %1 : !last
+  %3 = train.transpose %2 permutation = [0, 3, 1, 2] : !last -> !first
+  %4 = train.broadcast %scale axes = [1] : tensor<8xf32> -> !first
+  %5 = train.mul %3, %4 : !first
+  %6 = train.transpose %skip permutation = [0, 3, 1, 2] : !last -> !first
+  %7 = train.add %5, %6 : !first
+  %8 = train.transpose %7 permutation = [0, 2, 3, 1] : !first -> !last
+  return %8 : !last
+}

@@ -5,17 +5,18 @@
 !first = tensor<2x8x6x6xf32>
 !last = tensor<2x6x6x8xf32>
 
-// The value that both orders are needed of is transposed once.
+// Between two orders that have to be, there is one transpose.
 // CHECK: [Passed] Moved {{.*}} Function=once {{.*}}"transposes of 4608 bytes became such of 2304, each symbol taken as 256"
-// CHECK: [Missed] Left {{.*}} Function=once {{.*}}"any other order would transpose more", Remark="train.exp of node 'exp_2' reads 2304 bytes of train.relu of node 'relu_1' transposed"
-func.func @once(%x: !first) -> (!first, !last) {
-  %0 = train.relu %x : !first loc("relu_1")
-  %1 = train.exp %0 : !first loc("exp_2")
+// CHECK: [Missed] Left {{.*}} Function=once {{.*}}"any other order would transpose more", Remark="train.add of node 'add_4' reads 2304 bytes of train.add of node 'add_3' transposed"
+func.func @once(%x: !first, %p: !last) -> (!first, !last) {
+  %0 = train.relu %x : !first
+  %1 = train.exp %0 : !first
   %2 = train.transpose %1 permutation = [0, 2, 3, 1] : !first -> !last
   %3 = train.sin %0 : !first
   %4 = train.transpose %3 permutation = [0, 2, 3, 1] : !first -> !last
-  %5 = train.add %2, %4 : !last
-  return %0, %5 : !first, !last
+  %5 = train.add %2, %4 : !last loc("add_3")
+  %6 = train.add %5, %p : !last loc("add_4")
+  return %0, %6 : !first, !last
 }
 
 // One transpose is as good at its place as anywhere.
