@@ -8,6 +8,7 @@
 
 #include "trainc/Codegen/MathExpansion.h"
 #include "trainc/Codegen/Codegen.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -26,14 +27,39 @@ static constexpr double kRound64 = 6755399441055744.0;
 static Value expF32(Formula &f, Value x);
 
 /// e^x = 2^h (1 + r) with h = x log2(e), rounded, and r what rounding has lost, times ln 2; 4 ulp.
-/// The clamp's ends give 0 and infinity; NaN passes through it.
-static Value expHardware(Formula &f, Value x) {
+/// The clamp's ends give 0 and infinity; NaN passes through it. `isNormal`: denormal results are 0.
+static Value expHardware(Formula &f, Value x, bool isNormal) {
   x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
   // Cody and Waite: ln 2 in two parts, so that the product is exact in the first.
   Value h = f.mul(x, f.f32(M_LOG2E));
   Value rest = f.fma(h, f.f32(-0.693147182), x);
   rest = f.fma(h, f.f32(1.904654e-9), rest);
-  return f.mul(f.hardware->exp2(f, h), f.add(rest, f.f32(1.0)));
+  Value power = isNormal ? f.hardware->exp2Normal(f, h) : f.hardware->exp2(f, h);
+  return f.mul(power, f.add(rest, f.f32(1.0)));
+}
+
+/// The exponential e of a quotient 1 / (1 + e), or null.
+static math::ExpOp exponentialOfSigmoid(arith::DivFOp division) {
+  auto isOne = [](Value value) {
+    FloatAttr number;
+    DenseFPElementsAttr lanes;
+    if (matchPattern(value, m_Constant(&lanes)))
+      return lanes.isSplat() && lanes.getSplatValue<APFloat>().isExactlyValue(1.0);
+    return matchPattern(value, m_Constant(&number)) && number.getValue().isExactlyValue(1.0);
+  };
+  auto sum = division.getRhs().getDefiningOp<arith::AddFOp>();
+  if (!sum || !isOne(division.getLhs()) || !getElementTypeOrSelf(division.getType()).isF32())
+    return nullptr;
+  const bool isFirst = isOne(sum.getLhs());
+  if (!isFirst && !isOne(sum.getRhs()))
+    return nullptr;
+  return (isFirst ? sum.getRhs() : sum.getLhs()).getDefiningOp<math::ExpOp>();
+}
+
+/// 1 / (1 + e^x), 4 ulp, and 0 where that is denormal. A division branches for special cases, and a
+/// denormal e does not show in the sum.
+static Value sigmoidHardware(Formula &f, Value x) {
+  return f.hardware->reciprocal(f, f.add(f.f32(1.0), expHardware(f, x, /*isNormal=*/true)));
 }
 
 /// e^x where only its absolute error counts, for x <= 0 or a result that is divided by.
@@ -44,7 +70,7 @@ static Value expSmall(Formula &f, Value x) {
 /// e^x, 0.86 ulp. x = i ln 2 + f; 2^i in two factors, so that results reach the denormals.
 static Value expF32(Formula &f, Value x) {
   if (f.hardware)
-    return expHardware(f, x);
+    return expHardware(f, x, /*isNormal=*/false);
   x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
   Value shifted = f.fma(x, f.f32(1.442695f), f.f32(kRound32));
   Value integer = f.sub(shifted, f.f32(kRound32));
@@ -391,9 +417,28 @@ Value expandFloat(Formula &f, Operation *op) {
 
 void expandMath(Operation *root) { expandMath(root, "", nullptr); }
 
+/// Quotients 1 / (1 + e^x). Where nothing else reads the exponential it goes as well.
+static void expandSigmoids(Operation *root, const HardwareMath &hardware) {
+  root->walk([&](arith::DivFOp division) {
+    math::ExpOp exponential = exponentialOfSigmoid(division);
+    if (!exponential)
+      return;
+    OpBuilder b(division);
+    Formula f(b, division.getLoc(), division.getType(), &hardware);
+    Operation *sum = division.getRhs().getDefiningOp();
+    division.replaceAllUsesWith(sigmoidHardware(f, exponential.getOperand()));
+    division.erase();
+    for (Operation *op : {sum, exponential.getOperation()})
+      if (op->use_empty())
+        op->erase();
+  });
+}
+
 /// Collects first, as expansions are made of ops of the same kinds. With hardware math conversions
 /// stay: GPUs have all of them.
 void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *hardware) {
+  if (hardware)
+    expandSigmoids(root, *hardware);
   SmallVector<Operation *> ops;
   auto isConversion = [](Operation *op) {
     return isa<arith::TruncFOp, arith::ExtFOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp,

@@ -125,3 +125,22 @@ func.func @halves(%dy: tensor<1024x1152xbf16>, %both: tensor<1024x2304xbf16>) {
   }
   return
 }
+
+// -----
+
+// A sigmoid is no division, which branches for special cases, and its exponential no denormal.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-COUNT-8: ex2.approx.ftz.f32
+// CHECK-COUNT-8: rcp.approx.ftz.f32
+// CHECK-NOT: {{div|rcp}}.rn
+// CHECK: ret;
+func.func @sigmoid(%x: tensor<4096x1024xbf16>) {
+  %0 = train.fusion(%x) : (tensor<4096x1024xbf16>) -> tensor<4096x1024xbf16> {
+  ^bb0(%a: tensor<4096x1024xbf16>):
+    %1 = train.cast %a : tensor<4096x1024xbf16> -> tensor<4096x1024xf32>
+    %2 = train.sigmoid %1 : tensor<4096x1024xf32>
+    %3 = train.cast %2 : tensor<4096x1024xf32> -> tensor<4096x1024xbf16>
+    train.yield %3 : tensor<4096x1024xbf16>
+  }
+  return
+}

@@ -60,6 +60,10 @@ public:
   Value copysign(Value x, Value sign) { return mlir::math::CopySignOp::create(b, loc, x, sign); }
   /// The limit where x passes it; NaN stays NaN.
   Value clamp(Value x, Value low, Value high) {
+    // One instruction each where there is one that keeps NaN.
+    if (hardware && mlir::getElementTypeOrSelf(x.getType()).isF32())
+      return mlir::arith::MaximumFOp::create(
+          b, loc, mlir::arith::MinimumFOp::create(b, loc, x, high), low);
     x = select(less(high, x), high, x);
     return select(less(x, low), low, x);
   }

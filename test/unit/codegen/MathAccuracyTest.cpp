@@ -3,6 +3,8 @@
 // result, over floats of every exponent and the special values.
 
 #include "FusionHarness.h"
+#include "GpuEmulation.h"
+#include "lib/Target/CUDA/Kernels/GpuCodegen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -81,6 +83,36 @@ void check(const char *name, const Make &make, double (*exact)(double), double b
   testing::Test::RecordProperty(name, std::to_string(error));
 }
 
+/// As `worst`, of the instructions that a GPU has; `exact` rounds where the host's are the GPU's.
+double worstOnGpu(const Make &make, const std::vector<float> &x, double (*exact)(double),
+                  float *at) {
+  FusionHarness h;
+  trainc::codegen::GpuCodegen codegen(h.context, {});
+  auto info = codegen.add(h.build({{"n"}}, [&](TrainBuilder &tb, mlir::ValueRange values) {
+    return Values{make(tb, values)};
+  }));
+  EXPECT_TRUE(mlir::succeeded(info));
+  EmulatedKernels kernels(codegen.getModule());
+  // Room for what a vector reads behind the end.
+  std::vector<float> in(x), out(x.size() + 64);
+  in.resize(out.size());
+  const int64_t n = int64_t(x.size());
+  int64_t error[4] = {};
+  auto blocks = info->stages[0].work.evaluate([&](llvm::StringRef) { return std::optional(n); });
+  EXPECT_TRUE(mlir::succeeded(blocks));
+  auto address = [](void *pointer) { return int64_t(reinterpret_cast<intptr_t>(pointer)); };
+  kernels.launch(info->stages[0].name, *blocks, info->stages[0].grain,
+                 {address(in.data()), address(out.data()), n, address(error)},
+                 /*backwards=*/false);
+  double most = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (double ulp = ulps(out[i], exact(x[i])); ulp > most) {
+      most = ulp;
+      *at = x[i];
+    }
+  return most;
+}
+
 } // namespace
 
 TEST(MathAccuracy, Exp) {
@@ -94,6 +126,21 @@ TEST(MathAccuracy, Tanh) {
 }
 TEST(MathAccuracy, Erf) {
   check("erf", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.erf(x[0]); }, std::erf, 1.0);
+}
+
+static double sigmoid(double x) {
+  const double y = 1 / (1 + std::exp(-x));
+  // A denormal is 0 where the reciprocal is an instruction.
+  return y < 0x1p-126 ? 0 : y;
+}
+TEST(MathAccuracy, SigmoidOnGpu) {
+  float at = 0;
+  std::vector<float> x = samples(131071);
+  for (int i = -1200; i <= 1200; ++i)
+    x.push_back(float(i) / 13);
+  double error = worstOnGpu([](TrainBuilder &tb, mlir::ValueRange v) { return tb.sigmoid(v[0]); },
+                            x, sigmoid, &at);
+  EXPECT_LE(error, 4.0) << at;
 }
 
 static double sine(double x) { return std::fabs(x) < 1e15 ? std::sin(x) : NAN; }
