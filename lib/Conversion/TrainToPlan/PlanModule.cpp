@@ -3,6 +3,7 @@
 // begin early.
 
 #include "trainc/Conversion/TrainToPlan/PlanModule.h"
+#include "lib/Conversion/TrainToPlan/EarlyLaunches.h"
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Schedule/OverlapExchanges/OverlapExchanges.h"
@@ -31,6 +32,7 @@ LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codege
     return group;
   };
   for (auto function : module.getOps<plan::FunctionOp>()) {
+    moveLaunchesUp(function, grouped);
     groupLaunches(function, grouped);
     overlapExchanges(function);
   }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where buffers are touched, by position of the commands as they were, and what follows from it.
+
+#include "lib/Conversion/TrainToPlan/EarlyLaunches.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// A launch of more bytes has the whole GPU to itself for longer than a launch costs (2.5 us at
+/// 3 TB/s), and is better beside a matmul.
+constexpr int64_t kMostBytes = 8 << 20;
+/// What all launches of a kernel may hold in memory for longer.
+constexpr int64_t kHeldBytes = 1 << 20;
+
+struct Touch {
+  size_t position;
+  bool isWrite;
+};
+
+struct Member {
+  plan::LaunchOp launch;
+  size_t position;
+  /// Of what it writes.
+  int64_t bytes;
+  size_t lastUse;
+};
+
+class Mover {
+public:
+  Mover(plan::FunctionOp function, GroupedKernelSource grouped) : grouped(grouped) {
+    size_t position = 0;
+    for (Operation &op : function.getBody().front()) {
+      if (isa<plan::BufferOp>(op))
+        continue;
+      note(&op, position);
+      commands.push_back(&op);
+      ++position;
+    }
+  }
+
+  void run() {
+    llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<Member>> kernels;
+    for (auto [position, command] : llvm::enumerate(commands))
+      if (auto launch = dyn_cast<plan::LaunchOp>(command); launch && isSmall(launch, position)) {
+        auto &members = kernels[{launch.getKernelAttr(), launch.getGrain()}];
+        if (members.empty() || canMove(launch, members.front().position, position))
+          members.push_back(describe(launch, position));
+      }
+    for (auto &[kernel, members] : kernels)
+      join(members);
+  }
+
+private:
+  /// Commands with regions, too: all that is within may be written.
+  void note(Operation *command, size_t position) {
+    auto launch = dyn_cast<plan::LaunchOp>(command);
+    command->walk([&](Operation *op) {
+      for (auto [number, value] : llvm::enumerate(op->getOperands()))
+        touches[value].push_back({position, !launch || number >= size_t(launch.getNumInputs())});
+    });
+  }
+
+  /// None where one's size is not known.
+  static std::optional<int64_t> bytesOf(ValueRange buffers) {
+    int64_t sum = 0;
+    for (Value value : buffers) {
+      auto buffer = value.getDefiningOp<plan::BufferOp>();
+      std::optional<int64_t> bytes = train::getBytes(buffer.getType()).getConstant();
+      if (!bytes)
+        return std::nullopt;
+      sum += *bytes;
+    }
+    return sum;
+  }
+
+  /// One stage alone, of little and known size.
+  bool isSmall(plan::LaunchOp launch, size_t position) {
+    auto isStageOf = [&](size_t other) {
+      auto next = other < commands.size() ? dyn_cast<plan::LaunchOp>(commands[other]) : nullptr;
+      return next && next.getBuffers() == launch.getBuffers();
+    };
+    std::optional<int64_t> bytes = bytesOf(launch.getBuffers());
+    return bytes && *bytes <= kMostBytes && !isStageOf(position + 1) &&
+           (position == 0 || !isStageOf(position - 1));
+  }
+
+  bool canMove(plan::LaunchOp launch, size_t to, size_t from) {
+    for (auto [number, value] : llvm::enumerate(launch.getBuffers())) {
+      const bool isRead = number < size_t(launch.getNumInputs());
+      for (const Touch &touch : touches[value])
+        if (touch.position >= to && touch.position < from && (touch.isWrite || !isRead))
+          return false;
+    }
+    return true;
+  }
+
+  Member describe(plan::LaunchOp launch, size_t position) {
+    ValueRange written = launch.getBuffers().drop_front(launch.getNumInputs());
+    Member member{launch, position, *bytesOf(written), commands.size()};
+    for (Value value : written)
+      member.lastUse = std::min(member.lastUse, touches[value].back().position);
+    return member;
+  }
+
+  void join(SmallVectorImpl<Member> &members) {
+    int64_t held = 0;
+    for (const Member &member : members)
+      held += member.bytes;
+    const size_t last = members.back().position;
+    plan::LaunchOp place = members.front().launch;
+    llvm::erase_if(members, [&](const Member &member) {
+      return member.launch == place || (held > kHeldBytes && member.lastUse <= last);
+    });
+    // The last one is always read behind itself: alone it says nothing about the others.
+    if (members.empty() || (held > kHeldBytes && members.front().position == last))
+      return;
+    if (grouped(place.getKernel()).empty())
+      return;
+    plan::LaunchOp first = place;
+    for (Member &member : members) {
+      for (Value value : member.launch.getBuffers())
+        // Declared in front of the first command that uses it.
+        if (Operation *buffer = value.getDefiningOp(); first->isBeforeInBlock(buffer))
+          buffer->moveBefore(first);
+      member.launch->moveAfter(place);
+      place = member.launch;
+    }
+  }
+
+  GroupedKernelSource grouped;
+  SmallVector<Operation *> commands;
+  DenseMap<Value, SmallVector<Touch>> touches;
+};
+
+} // namespace
+
+void trainc::moveLaunchesUp(plan::FunctionOp function, GroupedKernelSource grouped) {
+  Mover(function, grouped).run();
+}
