@@ -13,78 +13,88 @@ namespace trainrt::cuda {
 
 namespace {
 
-constexpr unsigned blockThreads = 128;
-/// Filters of a block, at most; those that add up partial sums need less.
-constexpr int mostShared = blockThreads * depthwiseVector(7) * 7 * 7 * 4;
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int taps(const ConvolutionCall &call) { return int(call.taps[0]); }
+int bytes(const ConvolutionCall &call) { return int(sizeOf(call.dtype)); }
 
 const char *typeName(DType type) {
   return type == DType::BF16 ? "BF16" : type == DType::F16 ? "F16" : "F32";
 }
 
-/// Pieces of an image that threads slide down. The rows above and below one are read once more: few
-/// beside its own, which are enough pieces.
-struct Pieces {
-  Pieces(const ConvolutionCall &call, const int64_t (&positions)[3])
-      : chunks(ceilDiv(positions[0], std::max(4 * taps(call), 16))),
-        rows(ceilDiv(positions[0], chunks)), tiles(ceilDiv(positions[1], depthwiseColumns)) {}
-  int64_t chunks, rows, tiles;
-};
+/// Blocks that a large GPU runs at once. Where parts begin depends on sizes alone, not on the GPU.
+constexpr int64_t residentBlocks = 132;
 
-/// Threads that sum up a filter's gradient, of all parts together: what is resident on a large GPU.
-int64_t summingThreads(const ConvolutionCall &call) { return taps(call) == 3 ? 67584 : 50688; }
+/// Rows of the source that a block reads for `lines` rows of the result, at most: with those above
+/// and below, for each image again.
+int64_t mostSteps(int64_t lines, const DepthwiseArguments &args, int taps, bool sums) {
+  const DepthwiseReads whole(args, taps, sums, 0, args.resultRows);
+  const int64_t images = ceilDiv(lines - 1, args.resultRows) + 1,
+                ends = std::min<int64_t>(images, 2);
+  return lines + ends * (taps - 1) + (images - ends) * (whole.end - whole.begin - args.resultRows);
+}
+/// Rows of the result of a part, where there are `columns` blocks for each: few turns of all that
+/// are resident, and few rows that are read once more.
+int64_t chooseLines(const DepthwiseArguments &args, int taps, bool sums, int64_t columns) {
+  int64_t best = 1, bestCost = INT64_MAX;
+  for (int64_t turns = 1; turns <= 8; ++turns) {
+    const int64_t parts =
+        std::clamp(residentBlocks * turns / columns, int64_t(1), int64_t(args.lines));
+    int64_t each = ceilDiv(args.lines, parts);
+    while (each > 1 && mostSteps(each, args, taps, sums) > depthwiseSteps)
+      --each;
+    const int64_t blocks = ceilDiv(args.lines, each) * columns;
+    // What a block does once is as long as some rows take.
+    const int64_t cost = ceilDiv(blocks, residentBlocks) * (mostSteps(each, args, taps, sums) + 8);
+    if (cost < bestCost)
+      best = each, bestCost = cost;
+  }
+  return best;
+}
 
-} // namespace
-
-std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseLaunch(const ConvolutionCall &call) {
+DepthwiseArguments geometry(const ConvolutionCall &call, const int64_t (&source)[3],
+                            const int64_t (&result)[3]) {
   const bool backward = call.kind == Convolution::Kind::Data;
-  const auto &source = backward ? call.windows : call.positions;
-  const auto &result = backward ? call.positions : call.windows;
   DepthwiseArguments args;
+  args.images = int32_t(call.batch);
   args.channels = int32_t(call.channels);
   args.sourceRows = int32_t(source[0]), args.sourceColumns = int32_t(source[1]);
   args.resultRows = int32_t(result[0]), args.resultColumns = int32_t(result[1]);
   // Seen from the input, windows begin so many positions before.
   args.padRows = int32_t(backward ? taps(call) - 1 - call.pads[0] : call.pads[0]);
   args.padColumns = int32_t(backward ? taps(call) - 1 - call.pads[1] : call.pads[1]);
-  const Pieces pieces(call, result);
-  args.chunks = int32_t(pieces.chunks);
-  args.rows = int32_t(pieces.rows);
-  const int64_t vector = depthwiseVector(taps(call)), vectors = call.channels / vector;
-  const int64_t filters = std::min<int64_t>(vectors, blockThreads) * vector * taps(call) *
-                          taps(call) * int64_t(sizeOf(call.dtype));
-  return {args,
-          {unsigned(call.batch * args.chunks),
-           unsigned(ceilDiv(pieces.tiles * vectors, blockThreads)), blockThreads,
-           unsigned(filters)}};
+  while ((depthwiseColumns << args.tilesShift) < result[1] &&
+         1 << args.tilesShift < depthwiseStrips)
+    ++args.tilesShift;
+  args.columnBlocks = int32_t(ceilDiv(result[1], depthwiseColumns << args.tilesShift));
+  args.places = depthwisePlaces(bytes(call), args.tilesShift);
+  args.lines = int32_t(ceilDiv(call.batch, depthwiseStrips >> args.tilesShift) * args.resultRows);
+  args.partLines =
+      int32_t(chooseLines(args, taps(call), call.kind == Convolution::Kind::Filter,
+                          ceilDiv(call.channels, depthwiseChannels) * args.columnBlocks));
+  return args;
+}
+DepthwiseGrid grid(const ConvolutionCall &call, const DepthwiseArguments &args, bool sums) {
+  return {unsigned(ceilDiv(args.lines, args.partLines)),
+          unsigned(ceilDiv(call.channels, depthwiseChannels) * args.columnBlocks), depthwiseThreads,
+          unsigned(depthwiseSharedBytes(bytes(call), taps(call), args.tilesShift, sums))};
+}
+int64_t parts(const ConvolutionCall &call) {
+  const auto [args, grid] = depthwiseSumsLaunch(call);
+  return int64_t(grid.x) * args.columnBlocks;
 }
 
-std::pair<DepthwiseSumsArguments, DepthwiseGrid> depthwiseSumsLaunch(const ConvolutionCall &call) {
-  DepthwiseSumsArguments args;
-  args.channels = int32_t(call.channels);
-  args.inputRows = int32_t(call.positions[0]), args.inputColumns = int32_t(call.positions[1]);
-  args.outputRows = int32_t(call.windows[0]), args.outputColumns = int32_t(call.windows[1]);
-  args.padRows = int32_t(call.pads[0]), args.padColumns = int32_t(call.pads[1]);
-  const Pieces pieces(call, call.windows);
-  args.rows = int32_t(pieces.rows);
-  args.chunks = int32_t(pieces.chunks);
-  args.tiles = int32_t(pieces.tiles);
-  // A warp's lanes at most side by side, so that few are idle; the rest of a block are other
-  // pieces.
-  const int64_t vector = depthwiseVector(taps(call)), vectors = call.channels / vector;
-  const int64_t blocks = ceilDiv(vectors, 32), lanes = ceilDiv(vectors, blocks);
-  const int64_t threads = blockThreads / lanes * lanes;
-  const int64_t all = call.batch * pieces.chunks * pieces.tiles;
-  // Each of them has a piece for all threads, if there are so many.
-  const int64_t parts = std::clamp(summingThreads(call) / (blocks * threads), int64_t(1),
-                                   ceilDiv(all, threads / lanes));
-  args.allPieces = int32_t(all);
-  args.partPieces = int32_t(ceilDiv(all, parts));
-  args.lanes = int32_t(lanes);
-  return {args,
-          {unsigned(ceilDiv(all, args.partPieces)), unsigned(blocks), unsigned(threads),
-           unsigned(lanes * vector * taps(call) * taps(call) * 4)}};
+} // namespace
+
+std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseLaunch(const ConvolutionCall &call) {
+  const bool backward = call.kind == Convolution::Kind::Data;
+  const DepthwiseArguments args = geometry(call, backward ? call.windows : call.positions,
+                                           backward ? call.positions : call.windows);
+  return {args, grid(call, args, false)};
+}
+
+std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseSumsLaunch(const ConvolutionCall &call) {
+  const DepthwiseArguments args = geometry(call, call.positions, call.windows);
+  return {args, grid(call, args, true)};
 }
 
 std::pair<DepthwiseTotalArguments, DepthwiseGrid>
@@ -92,14 +102,14 @@ depthwiseTotalLaunch(const ConvolutionCall &call) {
   DepthwiseTotalArguments args;
   args.channels = int32_t(call.channels);
   args.taps = taps(call) * taps(call);
-  args.parts = int32_t(depthwiseSumsLaunch(call).second.x);
+  args.parts = int32_t(parts(call));
   return {args,
           {unsigned(ceilDiv(call.channels * args.taps, depthwiseTotals)), 1,
            depthwiseTotals * depthwiseAdders, depthwiseTotals * depthwiseAdders * 4}};
 }
 
 int64_t depthwiseSumsBytes(const ConvolutionCall &call) {
-  return int64_t(depthwiseSumsLaunch(call).second.x) * taps(call) * taps(call) * call.channels * 4;
+  return parts(call) * taps(call) * taps(call) * call.channels * 4;
 }
 
 class Depthwise::Plan final : public ConvolutionPlan {
@@ -124,7 +134,8 @@ public:
                   " bytes of workspace and got ", workspace.bytes);
     if (call.kind == Convolution::Kind::Filter) {
       auto [sums, grid] = depthwiseSumsLaunch(call);
-      sums.input = operands.input, sums.output = operands.output, sums.sums = workspace.address;
+      sums.source = operands.input, sums.result = operands.output;
+      sums.filter = workspace.address;
       TRAINRT_TRY(start(kernels.sums, sums, grid, stream));
       auto [total, totalGrid] = depthwiseTotalLaunch(call);
       total.sums = workspace.address, total.filter = operands.filter;
@@ -165,6 +176,10 @@ Status Depthwise::load(std::unique_ptr<Depthwise> &depthwise) {
   TRAINRT_TRY(driver->check(
       driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
       "cannot ask for the properties of the GPU"));
+  TRAINRT_TRY(driver->check(
+      driver->cuDeviceGetAttribute(&made->mostShared,
+                                   CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
+      "cannot ask for the properties of the GPU"));
   if (major >= 8)
     for (const char *type : {"BF16", "F16", "F32"})
       for (const char *taps : {"3", "5", "7"})
@@ -186,16 +201,26 @@ bool Depthwise::fits(const ConvolutionCall &call) {
       call.filters != call.channels || call.channels % 4 ||
       (call.dtype != DType::F32 && call.dtype != DType::BF16 && call.dtype != DType::F16))
     return false;
-  int64_t most = 1;
-  for (size_t i = 0; i < call.axes; ++i) {
+  for (size_t i = 0; i < call.axes; ++i)
     if (call.taps[i] != size || call.strides[i] != 1 || call.dilations[i] != 1 ||
         call.pads[i] >= size)
       return false;
-    most = std::max({most, call.positions[i], call.windows[i]});
-  }
-  // Numbers of rows and pieces are of 32 bits, and a grid's second axis has 16.
-  return most <= INT_MAX / std::max<int64_t>(call.batch, 1) / 2 &&
-         most * call.channels / depthwiseVector(int(size)) <= int64_t(65535) * blockThreads;
+  // Numbers of rows, and of positions of the images that a block has at once, are of 32 bits; a
+  // grid's second axis has 16.
+  for (const auto &axes : {call.positions, call.windows})
+    if (axes[0] > INT_MAX / std::max<int64_t>(call.batch, 1) ||
+        axes[1] > INT_MAX / depthwiseStrips / std::max<int64_t>(axes[0], 1) ||
+        ceilDiv(axes[1], depthwiseResults) * ceilDiv(call.channels, depthwiseChannels) > 65535)
+      return false;
+  return call.channels <= INT_MAX / 4 / (size * size);
+}
+
+bool Depthwise::takes(const ConvolutionCall &call) const {
+  if (kernels.empty() || !fits(call))
+    return false;
+  const bool sums = call.kind == Convolution::Kind::Filter;
+  const auto [args, grid] = sums ? depthwiseSumsLaunch(call) : depthwiseLaunch(call);
+  return grid.shared <= unsigned(mostShared);
 }
 
 bool Depthwise::isQuicker(const ConvolutionCall &call) {

@@ -25,7 +25,7 @@ struct DepthwiseGrid {
 /// Forward, and the gradient for the input.
 std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseLaunch(const ConvolutionCall &call);
 /// The gradient for the filter: the first launch, then the second one.
-std::pair<DepthwiseSumsArguments, DepthwiseGrid> depthwiseSumsLaunch(const ConvolutionCall &call);
+std::pair<DepthwiseArguments, DepthwiseGrid> depthwiseSumsLaunch(const ConvolutionCall &call);
 std::pair<DepthwiseTotalArguments, DepthwiseGrid> depthwiseTotalLaunch(const ConvolutionCall &call);
 /// Bytes of the sums between them.
 int64_t depthwiseSumsBytes(const ConvolutionCall &call);
@@ -41,8 +41,9 @@ public:
   /// Two axes with windows of 3, 5 or 7 positions at each one, pads that windows are not all in,
   /// and channels in fours; else cuDNN does.
   static bool fits(const ConvolutionCall &call);
-  /// Whether it computes such a call here: those that fit, if the build has made the kernels.
-  bool takes(const ConvolutionCall &call) const { return !kernels.empty() && fits(call); }
+  /// Whether it computes such a call here: those that fit, if the build has made the kernels, and
+  /// the GPU has the shared memory.
+  bool takes(const ConvolutionCall &call) const;
   /// Whether they are used for a call that `fits` where nothing was chosen for it: where they were
   /// quicker than cuDNN's on an H100 (docs/design/convolution.md).
   static bool isQuicker(const ConvolutionCall &call);
@@ -64,6 +65,7 @@ private:
   Status load(const std::string &name, Kernels &kernels) const;
 
   const Driver &driver;
+  int mostShared = 0; ///< bytes of a block
   /// By type and taps; none where the build made none.
   std::map<std::string, Kernels> kernels;
 };

@@ -6,6 +6,8 @@
 
 #include "device/cuda/depthwise.h"
 #include "device/cuda/kernels/depthwise.h"
+#include "device/cuda/kernels/depthwise_f32.h"
+#include "device/cuda/kernels/depthwise_total.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +22,7 @@ using Kind = Convolution::Kind;
 
 struct Case {
   int64_t images, channels, rows, columns, padRows, padColumns;
+  int32_t partLines = 0; ///< rows of a block; 0: as it is
 };
 
 template <typename T> struct Element {
@@ -42,7 +45,7 @@ public:
   using Of = Element<T>;
   using Values = std::vector<typename Of::Stored>;
 
-  explicit Problem(const Case &test) {
+  explicit Problem(const Case &test) : partLines(test.partLines) {
     call.dtype = Of::dtype;
     call.batch = test.images;
     call.channels = call.filters = call.groups = test.channels;
@@ -108,6 +111,13 @@ private:
                    at(call.windows, n, y, x, c));
             }
   }
+  /// Small problems have a block for each row.
+  void cut(DepthwiseArguments &args, DepthwiseGrid &grid) const {
+    if (!partLines)
+      return;
+    args.partLines = partLines;
+    grid.x = unsigned(args.lines + partLines - 1) / unsigned(partLines);
+  }
   template <typename Body> static void launch(const DepthwiseGrid &grid, Body body) {
     warp::Emulation emulation(grid.threads, grid.shared);
     for (unsigned y = 0; y < grid.y; ++y)
@@ -118,25 +128,37 @@ private:
     if (call.kind == Kind::Filter) {
       std::vector<float> parts(size_t(depthwiseSumsBytes(call)) / 4, NAN);
       auto [sums, grid] = depthwiseSumsLaunch(call);
-      sums.input = uint64_t(input.data()), sums.output = uint64_t(output.data());
-      sums.sums = uint64_t(parts.data());
-      launch(grid, [&, &sums = sums] { device::depthwiseSums<T, Taps>(sums); });
+      cut(sums, grid);
+      sums.source = uint64_t(input.data()), sums.result = uint64_t(output.data());
+      sums.filter = uint64_t(parts.data());
+      launch(grid, [&, &sums = sums] {
+        if constexpr (std::is_same_v<T, device::F32>)
+          device::depthwiseSumsF32<Taps>(sums);
+        else
+          device::depthwiseSums<T, Taps>(sums);
+      });
       auto [total, totalGrid] = depthwiseTotalLaunch(call);
-      total.sums = sums.sums, total.filter = uint64_t(filter.data());
+      total.parts = int32_t(grid.x) * sums.columnBlocks;
+      total.sums = sums.filter, total.filter = uint64_t(filter.data());
       launch(totalGrid, [&, &total = total] { device::depthwiseTotal<T>(total); });
       return;
     }
     auto [args, grid] = depthwiseLaunch(call);
+    cut(args, grid);
     const bool backward = call.kind == Kind::Data;
     args.source = uint64_t(backward ? output.data() : input.data());
     args.result = uint64_t(backward ? input.data() : output.data());
     args.filter = uint64_t(filter.data());
     launch(grid, [&, &args = args] {
-      backward ? device::depthwise<T, Taps, true>(args) : device::depthwise<T, Taps, false>(args);
+      if constexpr (std::is_same_v<T, device::F32>)
+        backward ? device::depthwiseF32<Taps, true>(args) : device::depthwiseF32<Taps, false>(args);
+      else
+        backward ? device::depthwise<T, Taps, true>(args) : device::depthwise<T, Taps, false>(args);
     });
   }
 
   Values input, output, filter;
+  int32_t partLines;
 };
 
 template <typename T, int Taps> void check(const Case &test) {
@@ -145,20 +167,57 @@ template <typename T, int Taps> void check(const Case &test) {
 }
 
 TEST(Depthwise, IsWhatItsDefinitionSays) {
-  const Case same = {2, 12, 19, 5, 1, 1}, uneven = {1, 8, 33, 8, 2, 0};
+  const Case same = {2, 12, 9, 5, 1, 1}, uneven = {1, 8, 13, 8, 2, 0, 6};
   check<warp::BF16, 3>(same);
   check<warp::F16, 3>(uneven);
   check<device::F32, 3>(same);
-  check<warp::BF16, 5>({1, 4, 6, 23, 2, 2});
+  check<warp::BF16, 5>({1, 4, 6, 11, 2, 2});
   check<device::F32, 5>({2, 8, 5, 7, 4, 3});
-  check<warp::BF16, 7>({1, 8, 40, 9, 3, 3});
-  check<device::F32, 7>({2, 4, 7, 7, 3, 6});
+  check<warp::BF16, 7>({1, 8, 13, 9, 3, 3, 9});
+  check<device::F32, 7>({2, 4, 7, 7, 3, 6, 5});
 }
 
-TEST(Depthwise, ManyChannelsAndParts) {
-  check<warp::BF16, 3>({3, 144, 7, 6, 1, 1});
-  check<device::F32, 3>({1, 520, 3, 5, 1, 1}); // more than a block has, and a part of them
-  check<device::F32, 3>({80, 128, 3, 3, 1, 1});
+TEST(Depthwise, PartsOfManyImages) {
+  // Parts end within an image and behind it; of the last images a block has fewer than of others.
+  check<warp::BF16, 5>({5, 4, 4, 12, 2, 1, 7});
+  check<device::F32, 3>({7, 4, 3, 17, 1, 1, 5});
+  check<warp::F16, 7>({19, 4, 3, 3, 3, 4, 4});
+}
+
+TEST(Depthwise, ManyChannelsAndColumns) {
+  check<warp::BF16, 3>({1, 36, 3, 133, 1, 1, 2});
+  check<device::F32, 5>({1, 36, 2, 130, 3, 2, 4});
+}
+
+TEST(Depthwise, PartsAreFewRows) {
+  // A block tells of so many in shared memory.
+  ConvolutionCall call = Problem<warp::BF16, 7>({1, 8, 9, 9, 3, 3}).call;
+  auto check = [&](int64_t batch, int64_t channels, int64_t rows) {
+    call.batch = batch, call.channels = call.filters = call.groups = channels;
+    call.positions[0] = call.windows[0] = rows;
+    for (Kind kind : {Kind::Forward, Kind::Filter}) {
+      call.kind = kind;
+      const bool sums = kind == Kind::Filter;
+      const auto [args, grid] = sums ? depthwiseSumsLaunch(call) : depthwiseLaunch(call);
+      for (int64_t part = 0; part < std::min(grid.x, 5000u); ++part) {
+        int64_t reads = 0, line = part * args.partLines;
+        const int64_t end = std::min<int64_t>(line + args.partLines, args.lines);
+        ASSERT_LT(line, end);
+        for (int64_t count; line < end; line += count) {
+          count = std::min(end - line, rows - line % rows);
+          const DepthwiseReads some(args, 7, sums, int32_t(line % rows), int32_t(count));
+          EXPECT_GE(some.end, count);
+          reads += some.end - some.begin;
+        }
+        EXPECT_LE(reads, depthwiseSteps) << batch << " " << channels << " " << rows;
+      }
+      EXPECT_GE(int64_t(grid.x) * args.partLines, args.lines);
+    }
+  };
+  for (int64_t rows : {1, 2, 7, 100, 5000})
+    check(1 << 14, 8, rows);
+  check(1, 8, 1000000);
+  check(512, 4096, 224);
 }
 
 TEST(Depthwise, FitsSomeCalls) {
@@ -178,6 +237,7 @@ TEST(Depthwise, FitsSomeCalls) {
   EXPECT_FALSE(with([](ConvolutionCall &c) { c.dilations[0] = 2; }));
   EXPECT_FALSE(with([](ConvolutionCall &c) { c.pads[0] = 3; }));
   EXPECT_FALSE(with([](ConvolutionCall &c) { c.batch = int64_t(1) << 31; }));
+  EXPECT_FALSE(with([](ConvolutionCall &c) { c.positions[1] = int64_t(1) << 25; }));
 }
 
 } // namespace

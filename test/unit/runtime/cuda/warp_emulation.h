@@ -6,6 +6,7 @@
 #ifndef TRAINRT_TEST_CUDA_WARP_EMULATION_H
 #define TRAINRT_TEST_CUDA_WARP_EMULATION_H
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 #if defined(__has_feature)
@@ -59,35 +61,45 @@ public:
   void meet();
   /// Copies that are not done before they are waited for.
   void later(uint32_t to, const void *from, bool valid, size_t size = 16);
-  void finishCopies();
+  /// All but the last groups of them.
+  void finishCopies(size_t groups = 0);
+  void endCopies();
 
   [[noreturn]] static void fail(const char *why) {
     std::fprintf(stderr, "emulated GPU: %s\n", why);
     std::abort();
   }
-  /// Lets the other threads run until it is over.
+  /// Lets the other threads run until it is over. What it asks for changes nothing.
   template <typename Wait> void await(const Wait &over) {
-    for (unsigned turns = 0; !over(); ++turns) {
-      if (turns > 1000)
-        fail("threads wait for each other");
-      yield();
-    }
+    if (over())
+      return;
+    Fiber &fiber = *fibers[running];
+    fiber.waits = &over;
+    fiber.isOver = [](const void *over) { return (*static_cast<const Wait *>(over))(); };
+    yield();
+    fiber.isOver = nullptr;
   }
 
   /// Not 0, so that an address is not taken for an offset.
   static constexpr uint32_t sharedBegin = 1024;
 
 private:
+  static constexpr size_t stackBytes = 256 << 10;
   struct Fiber {
     ucontext_t context;
-    std::vector<char> stack = std::vector<char>(256 << 10);
+    // Not written before it is used: of most pages nothing ever is.
+    std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(stackBytes);
     bool done = false;
+    const void *waits = nullptr;
+    bool (*isOver)(const void *) = nullptr; ///< none: waits for nothing
     struct Copy {
       uint32_t to;
       size_t size;
       std::array<unsigned char, 16> bytes;
     };
     std::vector<Copy> copies;
+    std::vector<size_t> groups; ///< copies of each
+    size_t ungrouped = 0;
     void *sanitizer = nullptr;
   };
   struct Warp {
@@ -128,6 +140,7 @@ inline void Emulation::enter() {
   Fiber &fiber = *self.fibers[self.running];
   if (!fiber.copies.empty())
     fail("a copy is never waited for");
+  fiber.groups.clear();
   fiber.done = true;
 #ifdef TRAINRT_EMULATION_ASAN
   __sanitizer_start_switch_fiber(nullptr, self.schedulerStack, self.schedulerBytes);
@@ -156,27 +169,34 @@ inline void Emulation::run(unsigned blockX, unsigned blockY, unsigned blockZ,
   for (auto &fiber : fibers) {
     fiber->done = false;
     getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack.data();
-    fiber->context.uc_stack.ss_size = fiber->stack.size();
+    fiber->context.uc_stack.ss_sp = fiber->stack.get();
+    fiber->context.uc_stack.ss_size = stackBytes;
     fiber->context.uc_link = nullptr;
     makecontext(&fiber->context, &Emulation::enter, 0);
   }
   for (bool any = true; any;) {
     any = false;
+    bool isWaiting = false;
     for (running = 0; running < fibers.size(); ++running) {
       Fiber &fiber = *fibers[running];
       if (fiber.done)
         continue;
+      if (fiber.isOver && !fiber.isOver(fiber.waits)) {
+        isWaiting = true;
+        continue;
+      }
       any = true;
 #ifdef TRAINRT_EMULATION_ASAN
       void *own = nullptr;
-      __sanitizer_start_switch_fiber(&own, fiber.stack.data(), fiber.stack.size());
+      __sanitizer_start_switch_fiber(&own, fiber.stack.get(), stackBytes);
 #endif
       swapcontext(&scheduler, &fiber.context);
 #ifdef TRAINRT_EMULATION_ASAN
       __sanitizer_finish_switch_fiber(own, nullptr, nullptr);
 #endif
     }
+    if (isWaiting && !any)
+      fail("threads wait for each other");
   }
 }
 
@@ -214,11 +234,25 @@ inline void Emulation::later(uint32_t to, const void *from, bool valid, size_t s
   if (valid)
     std::memcpy(copy.bytes.data(), from, size);
   fibers[running]->copies.push_back(copy);
+  ++fibers[running]->ungrouped;
 }
-inline void Emulation::finishCopies() {
-  for (const Fiber::Copy &copy : fibers[running]->copies)
-    std::memcpy(shared(copy.to, copy.size), copy.bytes.data(), copy.size);
-  fibers[running]->copies.clear();
+inline void Emulation::endCopies() {
+  Fiber &fiber = *fibers[running];
+  fiber.groups.push_back(std::exchange(fiber.ungrouped, 0));
+}
+inline void Emulation::finishCopies(size_t groups) {
+  Fiber &fiber = *fibers[running];
+  size_t left = groups ? fiber.ungrouped : 0;
+  for (size_t i = 0; i < std::min(groups, fiber.groups.size()); ++i)
+    left += fiber.groups[fiber.groups.size() - 1 - i];
+  const auto end = fiber.copies.end() - ptrdiff_t(left);
+  for (auto copy = fiber.copies.begin(); copy != end; ++copy)
+    std::memcpy(shared(copy->to, copy->size), copy->bytes.data(), copy->size);
+  fiber.copies.erase(fiber.copies.begin(), end);
+  if (fiber.groups.size() > groups)
+    fiber.groups.erase(fiber.groups.begin(), fiber.groups.end() - ptrdiff_t(groups));
+  if (!groups)
+    fiber.ungrouped = 0;
 }
 
 // -- cuda/device/warp.h -------------------------------------------------------
@@ -275,6 +309,8 @@ inline void copyWord(uint32_t to, const void *from, bool valid) {
   Emulation::current().later(to, from, valid, 4);
 }
 inline void copied() { Emulation::current().finishCopies(); }
+inline void endCopies() { Emulation::current().endCopies(); }
+template <int Groups> void copiedBut() { Emulation::current().finishCopies(Groups); }
 inline Chunk load(const void *from) {
   Chunk chunk;
   std::memcpy(&chunk, from, sizeof chunk);
@@ -302,6 +338,23 @@ inline void storeShared(uint32_t to, float x) {
 }
 inline void storeSharedByte(uint32_t to, uint32_t word) {
   *Emulation::current().shared(to, 1) = static_cast<unsigned char>(word);
+}
+inline void storeSharedWord(uint32_t to, uint32_t word) {
+  std::memcpy(Emulation::current().shared(to, 4), &word, 4);
+}
+inline void storeSharedWords(uint32_t to, uint32_t word0, uint32_t word1) {
+  const uint32_t words[2] = {word0, word1};
+  std::memcpy(Emulation::current().shared(to, 8), words, 8);
+}
+inline void loadSharedWords(uint32_t from, uint32_t &word0, uint32_t &word1) {
+  const unsigned char *both = Emulation::current().shared(from, 8);
+  std::memcpy(&word0, both, 4);
+  std::memcpy(&word1, both + 4, 4);
+}
+inline Chunk loadSharedChunk(uint32_t from) {
+  Chunk chunk;
+  std::memcpy(&chunk, Emulation::current().shared(from, 16), 16);
+  return chunk;
 }
 inline uint32_t loadSharedWord(uint32_t from) {
   uint32_t word;
@@ -407,6 +460,10 @@ void multiply(T, float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1
 }
 template <typename T> uint32_t pack(T, float x, float y) {
   return detail::narrow(T(), x) | uint32_t(detail::narrow(T(), y)) << 16;
+}
+inline uint32_t lows(uint32_t first, uint32_t second) { return (first & 0xffff) | second << 16; }
+inline uint32_t highs(uint32_t first, uint32_t second) {
+  return first >> 16 | (second & 0xffff0000u);
 }
 template <typename T> void unpack(T, uint32_t both, float &x, float &y) {
   x = detail::widen(T(), uint16_t(both));

@@ -86,6 +86,12 @@ TRAINRT_DEVICE void copyWord(uint32_t to, const void *from, bool valid) {
 /// Waits for this thread's copies.
 TRAINRT_DEVICE void copied() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+/// Copies since the last time are a group, which may be none; waits for all but the last `Groups`.
+TRAINRT_DEVICE void endCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Groups> TRAINRT_DEVICE void copiedBut() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(Groups) : "memory");
+}
+
 TRAINRT_DEVICE Chunk load(const void *from) {
   Chunk c;
   asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -151,6 +157,12 @@ TRAINRT_DEVICE void storeShared(uint32_t to, const Chunk &c) {
 TRAINRT_DEVICE void storeShared(uint32_t to, float x) {
   asm volatile("st.shared.f32 [%0], %1;" : : "r"(to), "f"(x) : "memory");
 }
+TRAINRT_DEVICE void storeSharedWord(uint32_t to, uint32_t w) {
+  asm volatile("st.shared.b32 [%0], %1;" : : "r"(to), "r"(w) : "memory");
+}
+TRAINRT_DEVICE void storeSharedWords(uint32_t to, uint32_t w0, uint32_t w1) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(to), "r"(w0), "r"(w1) : "memory");
+}
 /// The lowest byte.
 TRAINRT_DEVICE void storeSharedByte(uint32_t to, uint32_t w) {
   asm volatile("st.shared.u8 [%0], %1;" : : "r"(to), "r"(w) : "memory");
@@ -159,6 +171,16 @@ TRAINRT_DEVICE uint32_t loadSharedWord(uint32_t from) {
   uint32_t w;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(w) : "r"(from));
   return w;
+}
+TRAINRT_DEVICE void loadSharedWords(uint32_t from, uint32_t &w0, uint32_t &w1) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(w0), "=r"(w1) : "r"(from));
+}
+TRAINRT_DEVICE Chunk loadSharedChunk(uint32_t from) {
+  Chunk c;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(c.words[0]), "=r"(c.words[1]), "=r"(c.words[2]), "=r"(c.words[3])
+               : "r"(from));
+  return c;
 }
 TRAINRT_DEVICE float loadShared(uint32_t from) {
   float x;
@@ -213,6 +235,13 @@ TRAINRT_DEVICE uint32_t pack(F16, float x, float y) {
   uint32_t both;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
   return both;
+}
+/// The low halves of two words, or the high ones, those of the first in the low half.
+TRAINRT_DEVICE uint32_t lows(uint32_t first, uint32_t second) {
+  return __nvvm_prmt(first, second, 0x5410);
+}
+TRAINRT_DEVICE uint32_t highs(uint32_t first, uint32_t second) {
+  return __nvvm_prmt(first, second, 0x7632);
 }
 TRAINRT_DEVICE void unpack(BF16, uint32_t both, float &x, float &y) {
   x = __builtin_bit_cast(float, both << 16);
