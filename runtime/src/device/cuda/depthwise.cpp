@@ -224,10 +224,9 @@ bool Depthwise::takes(const ConvolutionCall &call) const {
 }
 
 bool Depthwise::isQuicker(const ConvolutionCall &call) {
-  const bool manyTaps = taps(call) > 3;
-  if (call.dtype == DType::F32)
-    return manyTaps;
-  return call.kind != Convolution::Kind::Filter;
+  // cuDNN has kernels for small images.
+  return call.kind != Convolution::Kind::Forward || call.dtype == DType::F32 || taps(call) > 3 ||
+         call.windows[1] >= 64;
 }
 
 Status Depthwise::prepare(const ConvolutionCall &call, const std::string &key,

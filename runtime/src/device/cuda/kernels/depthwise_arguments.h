@@ -85,7 +85,7 @@ constexpr int depthwisePlaces(int bytes, int tilesShift) {
 /// Elements of 16 bits: the two channels of a warp side by side, of a position after the other, so
 /// that those that differ in the position are in different banks. Both numbers are even, their
 /// halves odd, so that those that differ in the channel are, too.
-constexpr int depthwisePadding = 64 / depthwiseChannels;
+constexpr int depthwisePadding = 2;
 constexpr int depthwisePitch(int tilesShift) {
   return depthwisePlaces(2, tilesShift) + depthwisePadding;
 }
