@@ -12,7 +12,7 @@ namespace {
 
 /// A launch of more bytes has the whole GPU to itself for longer than a launch costs (2.5 us at
 /// 3 TB/s), and is better beside a matmul.
-constexpr int64_t kMostBytes = 8 << 20;
+constexpr int64_t kMostBytes = 32 << 20;
 /// What all launches of a kernel may hold in memory for longer.
 constexpr int64_t kHeldBytes = 1 << 20;
 
