@@ -397,10 +397,20 @@ static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index
 }
 
 static Value randomOfElement(OpBuilder &b, Location loc, Value key, ValueRange index) {
-  Type word = sameShape(key.getType(), b.getI32Type());
+  // Lanes may run along any axis; the key and the other coordinates may be one number for all.
+  Type shape = key.getType();
+  for (Value i : index)
+    if (isa<VectorType>(i.getType()))
+      shape = i.getType();
+  Type word = sameShape(shape, b.getI32Type());
+  auto toLanes = [&](Value x) -> Value {
+    Type type = sameShape(shape, getElementTypeOrSelf(x.getType()));
+    return x.getType() == type ? x : Value(vector::BroadcastOp::create(b, loc, type, x));
+  };
+  key = toLanes(key);
   Value inner = intConstant(b, loc, word, 0);
   if (!index.empty())
-    inner = arith::IndexCastOp::create(b, loc, word, index.back());
+    inner = arith::IndexCastOp::create(b, loc, word, toLanes(index.back()));
   Value counter[4];
   setCounter(b, loc, arith::ShRUIOp::create(b, loc, inner, intConstant(b, loc, word, 2)), index,
              counter);

@@ -141,3 +141,23 @@ func.func @cross_entropy(%x: tensor<?x50304xbf16, #train.dims<rows, 50304>>, %la
   }
   return
 }
+
+// -----
+
+// Dropout whose innermost coordinate is one number for all lanes: tokens that are packed lie along
+// its last axis, lanes along the one before.
+// CHECK-LABEL: .entry kernel_0_row(
+// CHECK: st.global.v4.b32
+// CHECK: ret;
+func.func @dropout_across(%x: tensor<4096x768xf32>, %key: tensor<i64>, %place: tensor<4096xi32>) {
+  %0:2 = train.fusion(%x, %key, %place) : (tensor<4096x768xf32>, tensor<i64>, tensor<4096xi32>) -> (tensor<4096xf32>, tensor<4096x768xf32>) {
+  ^bb0(%a: tensor<4096x768xf32>, %k: tensor<i64>, %p: tensor<4096xi32>):
+    %1 = train.transpose %a permutation = [1, 0] : tensor<4096x768xf32> -> tensor<768x4096xf32>
+    %2 = train.broadcast %p axes = [1] : tensor<4096xi32> -> tensor<768x4096xi32>
+    %3 = train.dropout %1, %k at %2 axes = [1] {ratio = 1.000000e-01 : f64} : tensor<768x4096xf32>, tensor<i64>, tensor<768x4096xi32>
+    %4 = train.transpose %3 permutation = [1, 0] : tensor<768x4096xf32> -> tensor<4096x768xf32>
+    %5 = train.reduce sum %4 axes = [1] : tensor<4096x768xf32> -> tensor<4096xf32>
+    train.yield %5, %4 : tensor<4096xf32>, tensor<4096x768xf32>
+  }
+  return
+}
