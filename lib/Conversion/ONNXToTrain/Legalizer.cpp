@@ -7,6 +7,7 @@
 
 #include "Attributes/Attributes.h"
 #include "ExportHazards.h"
+#include "Positions.h"
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "lib/Conversion/ONNXToTrain/Sizes/InputSizes.h"
 #include "mlir/IR/Remarks.h"
@@ -260,13 +261,18 @@ LogicalResult Legalizer::addInitializers() {
       return error("initializer '" + op.getName() + "': its element type ")
              << element << " is not supported";
     // Constants that nobody trains become part of the graph if they are small enough to be in the
-    // file's IR.
-    if (dense && !reason.empty() && !updated &&
-        (!isFloat || isSetting(op) ||
-         !rule.isParameterOfModel(op.getName(), dense.getNumElements()))) {
+    // file's IR, or a formula.
+    auto band = op->getAttrOfType<DictionaryAttr>("onnx.band");
+    const int64_t elements = cast<RankedTensorType>(op.getType()).getNumElements();
+    if ((dense || (band && stored == element)) && !reason.empty() && !updated &&
+        (!isFloat || isSetting(op) || !rule.isParameterOfModel(op.getName(), elements))) {
       value.constant = dense;
+      if (!dense) {
+        TrainBuilder tb(builder, op.getLoc());
+        value.tensor = buildBand(tb, band, value.dims);
+      }
       if (isFloat)
-        result.excluded.push_back({op.getName().str(), dense.getNumElements(), reason});
+        result.excluded.push_back({op.getName().str(), elements, reason});
       continue;
     }
     NamedAttrList attrs(role("parameter", op.getName()));

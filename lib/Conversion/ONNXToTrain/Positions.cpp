@@ -5,6 +5,7 @@
 
 using namespace mlir;
 using trainc::train::DimAttr;
+using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
@@ -89,6 +90,36 @@ std::optional<SmallVector<int64_t>> positionTuple(Value indices) {
     axes.push_back(*axis);
   }
   return axes;
+}
+
+Value buildBand(TrainBuilder &tb, DictionaryAttr band, ArrayRef<DimAttr> dims) {
+  assert(dims.size() >= 2 && "a matrix");
+  const int64_t column = dims.size() - 1, row = column - 1;
+  Type i64 = tb.b().getI64Type();
+  Value all;
+  // That `from` is at most `columns` behind `to`.
+  auto limit = [&](int64_t from, int64_t to, StringRef columns) {
+    auto most = band.getAs<IntegerAttr>(columns);
+    if (!most)
+      return;
+    Value end = tb.iota(dims, i64, to);
+    if (most.getInt() != 0)
+      end = tb.add(end, tb.scalarLike(end, double(most.getInt())));
+    Value near = tb.compare("le", tb.iota(dims, i64, from), end);
+    all = all ? tb.logicalAnd(all, near) : near;
+  };
+  limit(column, row, "after");
+  limit(row, column, "before");
+  assert(all && "what is one number everywhere is no band");
+  auto number = [&](StringRef where) {
+    auto value = cast<DenseElementsAttr>(band.get(where));
+    return tb.broadcast(tb.constant(value), dims, {});
+  };
+  Value inside = number("inside"), outside = number("outside");
+  if (!train::getElementType(inside).isInteger(1))
+    return tb.select(all, inside, outside);
+  return cast<DenseElementsAttr>(band.get("inside")).getSplatValue<bool>() ? all
+                                                                           : tb.logicalNot(all);
 }
 
 } // namespace trainc::legalize

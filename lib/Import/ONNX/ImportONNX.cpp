@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The import of a file: map it, strip and parse it, check its versions, describe its weights, then
-// let GraphBuilder add the nodes. Weight bytes are looked at only where their values are small.
+// let GraphBuilder add the nodes. Weight bytes are looked at only where their values are small or
+// of a square, which may be a mask.
 
 #include "trainc/Import/Import.h"
 
+#include "Bands.h"
 #include "GraphBuilder.h"
 #include "LostArguments.h"
 #include "PaddingIds.h"
@@ -257,9 +259,11 @@ LogicalResult Importer::addInitializer(const TensorProto &tensor, const RawRange
   bool integer = isa<IntegerType>(layout.type.getElementType());
   // What shapes and constants are computed from.
   bool wantValue = layout.bytes <= (integer ? maxInlineIntegerBytes : maxInlineBytes);
+  // What is larger may be a formula.
+  bool wantBand = !wantValue && mayBeBand(layout);
   onnx::WeightAttr weight;
   ArrayRef<char> bytes;
-  if (failed(locate(tensor, raw, layout, wantValue, graph, weight, bytes)))
+  if (failed(locate(tensor, raw, layout, wantValue || wantBand, graph, weight, bytes)))
     return failure();
   ElementsAttr value;
   // Values may be there or not: the weight is in any case.
@@ -268,6 +272,9 @@ LogicalResult Importer::addInitializer(const TensorProto &tensor, const RawRange
   Location loc = NameLoc::get(builder.getStringAttr(tensor.name()));
   auto op = onnx::InitializerOp::create(builder, loc, layout.type,
                                         builder.getStringAttr(tensor.name()), weight, value);
+  if (wantBand && !weight.getAbsent())
+    if (DictionaryAttr band = findBand(layout, bytes))
+      op->setAttr("onnx.band", band);
   return graph.define(scope, tensor.name(), op, "an initializer");
 }
 
