@@ -7,8 +7,8 @@
 // multiply-adds are explicit and only here: formulas of ops are never contracted.
 
 #include "trainc/Codegen/MathExpansion.h"
-#include "trainc/Codegen/Codegen.h"
 #include "mlir/IR/Matchers.h"
+#include "trainc/Codegen/Codegen.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 

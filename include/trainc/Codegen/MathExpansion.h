@@ -62,8 +62,8 @@ public:
   Value clamp(Value x, Value low, Value high) {
     // One instruction each where there is one that keeps NaN.
     if (hardware && mlir::getElementTypeOrSelf(x.getType()).isF32())
-      return mlir::arith::MaximumFOp::create(
-          b, loc, mlir::arith::MinimumFOp::create(b, loc, x, high), low);
+      return mlir::arith::MaximumFOp::create(b, loc,
+                                             mlir::arith::MinimumFOp::create(b, loc, x, high), low);
     x = select(less(high, x), high, x);
     return select(less(x, low), low, x);
   }
