@@ -40,6 +40,7 @@ static Value expHardware(Formula &f, Value x, bool isNormal) {
 
 /// The exponential e of a quotient 1 / (1 + e), or null.
 static math::ExpOp exponentialOfSigmoid(arith::DivFOp division) {
+  // Of a scalar or of all lanes.
   auto isOne = [](Value value) {
     FloatAttr number;
     DenseFPElementsAttr lanes;
@@ -50,6 +51,7 @@ static math::ExpOp exponentialOfSigmoid(arith::DivFOp division) {
   auto sum = division.getRhs().getDefiningOp<arith::AddFOp>();
   if (!sum || !isOne(division.getLhs()) || !getElementTypeOrSelf(division.getType()).isF32())
     return nullptr;
+  // The sum is written in either order.
   const bool isFirst = isOne(sum.getLhs());
   if (!isFirst && !isOne(sum.getRhs()))
     return nullptr;
@@ -425,6 +427,7 @@ static void expandSigmoids(Operation *root, const HardwareMath &hardware) {
       return;
     OpBuilder b(division);
     Formula f(b, division.getLoc(), division.getType(), &hardware);
+    // Taken before the division goes: it may be the last that reads them.
     Operation *sum = division.getRhs().getDefiningOp();
     division.replaceAllUsesWith(sigmoidHardware(f, exponential.getOperand()));
     division.erase();

@@ -16,11 +16,13 @@ constexpr int64_t kMostBytes = 32 << 20;
 /// What all launches of a kernel may hold in memory for longer.
 constexpr int64_t kHeldBytes = 1 << 20;
 
+/// A command that has a buffer among its operands. Calls of libraries may write all of theirs.
 struct Touch {
   size_t position;
   bool isWrite;
 };
 
+/// A launch that may move up to the first one of its kernel.
 struct Member {
   plan::LaunchOp launch;
   size_t position;
@@ -42,6 +44,7 @@ public:
     }
   }
 
+  /// In the order of the block: the first launch of a kernel is where the others go.
   void run() {
     llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<Member>> kernels;
     for (auto [position, command] : llvm::enumerate(commands))
@@ -88,6 +91,8 @@ private:
            (position == 0 || !isStageOf(position - 1));
   }
 
+  /// Whether a launch may stand at `to` instead of `from`: nothing in between writes what it reads,
+  /// or touches what it writes.
   bool canMove(plan::LaunchOp launch, size_t to, size_t from) {
     for (auto [number, value] : llvm::enumerate(launch.getBuffers())) {
       const bool isRead = number < size_t(launch.getNumInputs());
@@ -106,6 +111,8 @@ private:
     return member;
   }
 
+  /// Decided by where they were: a launch that moved stands earlier than it is taken to, never
+  /// later, so that what was free of conflicts stays so.
   void join(SmallVectorImpl<Member> &members) {
     int64_t held = 0;
     for (const Member &member : members)

@@ -214,6 +214,7 @@ double Layouts::bytesLeft() const {
   return bytes;
 }
 
+/// Of a reader that does not move both are the same.
 std::pair<Order, Order> Layouts::ordersRead(const Use &use, Value root) const {
   Order kept = inMemory(root, use.path), moved = kept;
   auto node = use.operand ? nodes.find(use.reader) : nodes.end();
@@ -222,6 +223,7 @@ std::pair<Order, Order> Layouts::ordersRead(const Use &use, Value root) const {
   return {std::move(kept), std::move(moved)};
 }
 
+/// A call of a library may take its operand through strides, whichever order the maker has.
 bool Layouts::isReadInEither(const Use &use, Value root) const {
   return isReadAnyway(use, root, identityOrder(getRank(root))) &&
          isReadAnyway(use, root, movedOrderOf(root));
@@ -248,6 +250,8 @@ void Layouts::chooseSides() {
       if (!use.operand || !nodes.contains(use.reader) || isReadInEither(use, root))
         continue;
       const auto [readKept, readMoved] = ordersRead(use, root);
+      // Transposes that these two need: both as they are or both moved, and one of them moved
+      // alone. Where that is the same number, the sides do not matter.
       const int together = int(readKept != kept) + int(readMoved != moved),
                 apart = int(readMoved != kept) + int(readKept != moved);
       if (together != apart)
@@ -265,10 +269,12 @@ void Layouts::chooseSides() {
     groupOf[op] = op;
   }
   for (const Pair &pair : pairs) {
+    // Within one group the sides are settled: what such a pair costs is then taken too high.
     Operation *into = groupOf[pair.maker], *from = groupOf[pair.reader];
     if (into == from)
       continue;
     const bool areOnOneSide = nodes[pair.maker].isFlipped == nodes[pair.reader].isFlipped;
+    // The smaller group changes sides as a whole.
     if (members[into].size() < members[from].size())
       std::swap(into, from);
     for (Operation *op : members[from]) {
@@ -334,6 +340,7 @@ void Layouts::addCosts(MinCut &cut, Value root) const {
   const double bytes = bytesToTranspose(root);
   if (bytes == 0)
     return;
+  // By sides of the cut from here on: a flipped node stays on the source's side.
   Order onSink = inMemory(root, identityOrder(getRank(root))),
         onSource = inMemory(root, movedOrderOf(root));
   std::optional<MinCut::Node> maker;
@@ -356,6 +363,7 @@ bool Layouts::choose() {
   if (nodes.empty())
     return false;
   MinCut cut;
+  // Sides first: edges are made for them.
   chooseSides();
   for (auto &[op, node] : nodes)
     node.inCut = cut.addNode();
