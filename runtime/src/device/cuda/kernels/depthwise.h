@@ -79,13 +79,7 @@ TRAINRT_DEVICE void depthwise(const DepthwiseArguments &args) {
 
   DepthwiseBands<T, Taps, Flipped> bands;
   float sums[Taps][2][4];
-  TRAINRT_UNROLL
-  for (int i = 0; i < Taps; ++i)
-    TRAINRT_UNROLL
-  for (int c = 0; c < 2; ++c)
-    TRAINRT_UNROLL
-  for (int v = 0; v < 4; ++v)
-    sums[i][c][v] = 0;
+  depthwiseClear(sums);
   // A lane's first position in the two strips of which it has elements.
   const uint32_t own = (pair * pitch + lane % 4 * 2) * 4;
   const uint32_t strips[2] = {own + depthwiseBegin(args, lane / 4) * 4,
@@ -114,14 +108,7 @@ TRAINRT_DEVICE void depthwise(const DepthwiseArguments &args) {
         if (!has)
           return;
         const DepthwiseRow row(step);
-        TRAINRT_UNROLL
-        for (int i = 0; i < Taps; ++i)
-          if (i == phase || row.isNew)
-            TRAINRT_UNROLL
-        for (int c = 0; c < 2; ++c)
-          TRAINRT_UNROLL
-        for (int v = 0; v < 4; ++v)
-          sums[i][c][v] = 0;
+        depthwiseBeginRow(sums, phase, row.isNew);
         if (row.limit) {
           uint32_t words[2][4];
           TRAINRT_UNROLL
@@ -203,15 +190,8 @@ template <typename T, int Taps> TRAINRT_DEVICE void depthwiseSums(const Depthwis
 
   float sums[Taps][2][4];
   uint32_t window[Taps][2][2];
-  TRAINRT_UNROLL
-  for (int i = 0; i < Taps; ++i)
-    TRAINRT_UNROLL
-  for (int c = 0; c < 2; ++c) {
-    TRAINRT_UNROLL
-    for (int v = 0; v < 4; ++v)
-      sums[i][c][v] = 0;
-    window[i][c][0] = window[i][c][1] = 0;
-  }
+  depthwiseClear(sums);
+  depthwiseClear(window);
   // k = 2 t, 2 t + 1, 2 t + 8, 2 t + 9 of a lane's are the strips t, t + 4, t + 8, t + 12: lanes
   // read columns side by side.
   const uint32_t own = (pair * pitch + lane / 4) * 4;
@@ -237,11 +217,7 @@ template <typename T, int Taps> TRAINRT_DEVICE void depthwiseSums(const Depthwis
           return;
         const DepthwiseRow row(step);
         if (row.isNew)
-          TRAINRT_UNROLL
-        for (int i = 0; i < Taps; ++i)
-          TRAINRT_UNROLL
-        for (int c = 0; c < 2; ++c)
-          window[i][c][0] = window[i][c][1] = 0;
+          depthwiseClear(window);
         // Behind the part's last row are zeros: other parts have those.
         uint32_t words[4] = {};
         if (DepthwiseRow(step + 16).limit)

@@ -8,6 +8,22 @@
 
 namespace trainrt::cuda::device {
 
+/// The products of a source's row, of one channel from `from` on, with what it meets:
+/// multiply(number, row of taps, column of taps, the strip's column).
+template <int Taps, typename Multiply>
+TRAINRT_DEVICE void depthwiseProducts(uint32_t from, const Multiply &multiply) {
+  TRAINRT_UNROLL
+  for (int i = 0; i < depthwiseColumns + Taps - 1; ++i) {
+    const float x = warp::loadShared(from + uint32_t(i) * (depthwiseChannels * 4));
+    TRAINRT_UNROLL
+    for (int tap = 0; tap < Taps; ++tap)
+      TRAINRT_UNROLL
+    for (int c = 0; c < depthwiseColumns; ++c)
+      if (i - c >= 0 && i - c < Taps)
+        multiply(x, tap, i - c, c);
+  }
+}
+
 /// Forward, or for the input, with the taps in the other order. The filter of a lane's channel is
 /// in registers, and those of the result's rows that the source's row reaches. Grid: (parts,
 /// channels and columns).
@@ -26,11 +42,7 @@ template <int Taps, bool Flipped> TRAINRT_DEVICE void depthwiseF32(const Depthwi
   const bool has = begin < uint32_t(args.resultColumns);
   const uint32_t columns = uint32_t(args.resultColumns) - begin;
   float filter[All], sums[Taps][Columns];
-  TRAINRT_UNROLL
-  for (int i = 0; i < Taps; ++i)
-    TRAINRT_UNROLL
-  for (int c = 0; c < Columns; ++c)
-    sums[i][c] = 0;
+  depthwiseClear(sums);
   const uint32_t own = (depthwiseBegin(args, strip) * depthwiseChannels + lane) * 4;
 
   depthwiseSlide<Taps, Stages>(
@@ -50,24 +62,13 @@ template <int Taps, bool Flipped> TRAINRT_DEVICE void depthwiseF32(const Depthwi
         if (!has)
           return;
         const DepthwiseRow row(step);
-        TRAINRT_UNROLL
-        for (int i = 0; i < Taps; ++i)
-          if (i == phase || row.isNew)
-            TRAINRT_UNROLL
-        for (int c = 0; c < Columns; ++c)
-          sums[i][c] = 0;
+        depthwiseBeginRow(sums, phase, row.isNew);
         if (row.limit)
-          TRAINRT_UNROLL
-        for (int i = 0; i < Columns + Taps - 1; ++i) {
-          const float x = warp::loadShared(stage + own + uint32_t(i) * (depthwiseChannels * 4));
-          TRAINRT_UNROLL
-          for (int tap = 0; tap < Taps; ++tap)
-            TRAINRT_UNROLL
-          for (int c = 0; c < Columns; ++c)
-            if (i - c >= 0 && i - c < Taps)
-              sums[(phase - tap + Taps) % Taps][c] = __builtin_fmaf(
-                  x, filter[tap * Taps + i - c], sums[(phase - tap + Taps) % Taps][c]);
-        }
+          depthwiseProducts<Taps>(stage + own,
+                                  [&](float x, int tap, int column, int c) TRAINRT_INLINE {
+                                    float &sum = sums[(phase - tap + Taps) % Taps][c];
+                                    sum = __builtin_fmaf(x, filter[tap * Taps + column], sum);
+                                  });
         // The row that no later one reaches.
         const DepthwiseRow to(step + 16);
         if (at >= to.limit || lane >= block.channels)
@@ -96,14 +97,8 @@ template <int Taps> TRAINRT_DEVICE void depthwiseSumsF32(const DepthwiseArgument
   const bool has =
       block.column + int32_t(strip % (1u << args.tilesShift)) * Columns < args.resultColumns;
   float sums[All], window[Taps][Columns];
-  TRAINRT_UNROLL
-  for (int i = 0; i < All; ++i)
-    sums[i] = 0;
-  TRAINRT_UNROLL
-  for (int i = 0; i < Taps; ++i)
-    TRAINRT_UNROLL
-  for (int c = 0; c < Columns; ++c)
-    window[i][c] = 0;
+  depthwiseClear(sums);
+  depthwiseClear(window);
   const uint32_t own = (depthwiseBegin(args, strip) * depthwiseChannels + lane) * 4;
   const uint32_t ownResults = resultStage + (strip * Columns * depthwiseChannels + lane) * 4;
 
@@ -121,30 +116,18 @@ template <int Taps> TRAINRT_DEVICE void depthwiseSumsF32(const DepthwiseArgument
           return;
         // Behind the part's last row are zeros: other parts have those.
         const DepthwiseRow row(step);
-        TRAINRT_UNROLL
-        for (int i = 0; i < Taps; ++i)
-          if (i == phase || row.isNew)
-            TRAINRT_UNROLL
-        for (int c = 0; c < Columns; ++c)
-          window[i][c] = 0;
+        depthwiseBeginRow(window, phase, row.isNew);
         if (DepthwiseRow(step + 16).limit)
           TRAINRT_UNROLL
         for (int c = 0; c < Columns; ++c)
           window[phase][c] =
               warp::loadShared(stage + ownResults + uint32_t(c) * (depthwiseChannels * 4));
-        if (!row.limit)
-          return;
-        TRAINRT_UNROLL
-        for (int i = 0; i < Columns + Taps - 1; ++i) {
-          const float x = warp::loadShared(stage + own + uint32_t(i) * (depthwiseChannels * 4));
-          TRAINRT_UNROLL
-          for (int tap = 0; tap < Taps; ++tap)
-            TRAINRT_UNROLL
-          for (int c = 0; c < Columns; ++c)
-            if (i - c >= 0 && i - c < Taps)
-              sums[tap * Taps + i - c] = __builtin_fmaf(x, window[(phase - tap + Taps) % Taps][c],
-                                                        sums[tap * Taps + i - c]);
-        }
+        if (row.limit)
+          depthwiseProducts<Taps>(
+              stage + own, [&](float x, int tap, int column, int c) TRAINRT_INLINE {
+                float &sum = sums[tap * Taps + column];
+                sum = __builtin_fmaf(x, window[(phase - tap + Taps) % Taps][c], sum);
+              });
       });
 
   const uint64_t first = block.sumsOf(args, All, lane);

@@ -106,6 +106,24 @@ TRAINRT_DEVICE uint32_t depthwiseTell(const DepthwiseArguments &args, uint32_t t
   return uint32_t(steps);
 }
 
+/// Sets numbers in registers to 0.
+TRAINRT_DEVICE void depthwiseClear(float &x) { x = 0; }
+TRAINRT_DEVICE void depthwiseClear(uint32_t &x) { x = 0; }
+template <typename T, int N> TRAINRT_DEVICE void depthwiseClear(T (&numbers)[N]) {
+  TRAINRT_UNROLL
+  for (int i = 0; i < N; ++i)
+    depthwiseClear(numbers[i]);
+}
+/// Of the rows in registers, one for each row of taps: the one that begins in this phase, or all
+/// where the source's row is the first one of its images.
+template <typename T, int Taps>
+TRAINRT_DEVICE void depthwiseBeginRow(T (&rows)[Taps], int phase, uint32_t isNew) {
+  TRAINRT_UNROLL
+  for (int i = 0; i < Taps; ++i)
+    if (i == phase || isNew)
+      depthwiseClear(rows[i]);
+}
+
 /// What a block has: some channels and columns, and in shared memory what it knows of its rows.
 struct DepthwiseBlock {
   int32_t channel, column;
