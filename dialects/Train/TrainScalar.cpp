@@ -334,6 +334,12 @@ static Value uniformValue(OpBuilder &b, Location loc, Value x) {
   return {};
 }
 
+/// `x` for all lanes of `shape`, if it is one number and `shape` has lanes.
+static Value toLanes(OpBuilder &b, Location loc, Value x, Type shape) {
+  Type type = sameShape(shape, getElementTypeOrSelf(x.getType()));
+  return x.getType() == type ? x : Value(vector::BroadcastOp::create(b, loc, type, x));
+}
+
 /// Counter words of the elements: [i0 / 4, i1, i2, sum of the outer coordinates], i0 being `inner`.
 static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index,
                        Value counter[4]) {
@@ -342,9 +348,8 @@ static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index
     if (fromInner >= int64_t(index.size()))
       return intConstant(b, loc, word, 0);
     Value i = index[index.size() - 1 - fromInner];
-    Type type = sameShape(i.getType(), b.getI32Type());
-    i = arith::IndexCastOp::create(b, loc, type, i);
-    return type == word ? i : Value(vector::BroadcastOp::create(b, loc, word, i));
+    i = arith::IndexCastOp::create(b, loc, sameShape(i.getType(), b.getI32Type()), i);
+    return toLanes(b, loc, i, word);
   };
   Value outer = coordinate(3);
   uint32_t factor = 0x9E3779B1u;
@@ -403,14 +408,10 @@ static Value randomOfElement(OpBuilder &b, Location loc, Value key, ValueRange i
     if (isa<VectorType>(i.getType()))
       shape = i.getType();
   Type word = sameShape(shape, b.getI32Type());
-  auto toLanes = [&](Value x) -> Value {
-    Type type = sameShape(shape, getElementTypeOrSelf(x.getType()));
-    return x.getType() == type ? x : Value(vector::BroadcastOp::create(b, loc, type, x));
-  };
-  key = toLanes(key);
+  key = toLanes(b, loc, key, shape);
   Value inner = intConstant(b, loc, word, 0);
   if (!index.empty())
-    inner = arith::IndexCastOp::create(b, loc, word, toLanes(index.back()));
+    inner = arith::IndexCastOp::create(b, loc, word, toLanes(b, loc, index.back(), shape));
   Value counter[4];
   setCounter(b, loc, arith::ShRUIOp::create(b, loc, inner, intConstant(b, loc, word, 2)), index,
              counter);

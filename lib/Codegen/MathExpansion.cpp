@@ -41,13 +41,7 @@ static Value expHardware(Formula &f, Value x, bool isNormal) {
 /// The exponential e of a quotient 1 / (1 + e), or null.
 static math::ExpOp exponentialOfSigmoid(arith::DivFOp division) {
   // Of a scalar or of all lanes.
-  auto isOne = [](Value value) {
-    FloatAttr number;
-    DenseFPElementsAttr lanes;
-    if (matchPattern(value, m_Constant(&lanes)))
-      return lanes.isSplat() && lanes.getSplatValue<APFloat>().isExactlyValue(1.0);
-    return matchPattern(value, m_Constant(&number)) && number.getValue().isExactlyValue(1.0);
-  };
+  auto isOne = [](Value value) { return matchPattern(value, m_OneFloat()); };
   auto sum = division.getRhs().getDefiningOp<arith::AddFOp>();
   if (!sum || !isOne(division.getLhs()) || !getElementTypeOrSelf(division.getType()).isF32())
     return nullptr;

@@ -13,8 +13,6 @@ namespace {
 /// A launch of more bytes keeps a whole GPU busy for longer than a launch costs (11 us at 3 TB/s),
 /// and is better beside a matmul.
 constexpr int64_t kMostBytes = 32 << 20;
-/// What all launches of a kernel may hold in memory for longer.
-constexpr int64_t kHeldBytes = 1 << 20;
 
 /// A command that has a buffer among its operands. Calls of libraries may write all of theirs.
 struct Touch {
@@ -46,10 +44,10 @@ public:
 
   /// In the order of the block: the first launch of a kernel is where the others go.
   void run() {
-    llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<Member>> kernels;
+    llvm::MapVector<std::string, SmallVector<Member>, std::map<std::string, unsigned>> kernels;
     for (auto [position, command] : llvm::enumerate(commands))
       if (auto launch = dyn_cast<plan::LaunchOp>(command); launch && isSmall(launch, position)) {
-        auto &members = kernels[{launch.getKernelAttr(), launch.getGrain()}];
+        auto &members = kernels[getGroupKey(launch)];
         if (members.empty() || canMove(launch, members.front().position, position))
           members.push_back(describe(launch, position));
       }
@@ -67,26 +65,13 @@ private:
     });
   }
 
-  /// None where one's size is not known.
-  static std::optional<int64_t> bytesOf(ValueRange buffers) {
-    int64_t sum = 0;
-    for (Value value : buffers) {
-      auto buffer = value.getDefiningOp<plan::BufferOp>();
-      std::optional<int64_t> bytes = train::getBytes(buffer.getType()).getConstant();
-      if (!bytes)
-        return std::nullopt;
-      sum += *bytes;
-    }
-    return sum;
-  }
-
   /// One stage alone, of little and known size.
   bool isSmall(plan::LaunchOp launch, size_t position) {
     auto isStageOf = [&](size_t other) {
       auto next = other < commands.size() ? dyn_cast<plan::LaunchOp>(commands[other]) : nullptr;
       return next && next.getBuffers() == launch.getBuffers();
     };
-    std::optional<int64_t> bytes = bytesOf(launch.getBuffers());
+    std::optional<int64_t> bytes = getBytesOf(launch.getBuffers());
     return bytes && *bytes <= kMostBytes && !isStageOf(position + 1) &&
            (position == 0 || !isStageOf(position - 1));
   }
@@ -105,7 +90,7 @@ private:
 
   Member describe(plan::LaunchOp launch, size_t position) {
     ValueRange written = launch.getBuffers().drop_front(launch.getNumInputs());
-    Member member{launch, position, *bytesOf(written), commands.size()};
+    Member member{launch, position, *getBytesOf(written), commands.size()};
     for (Value value : written)
       member.lastUse = std::min(member.lastUse, touches[value].back().position);
     return member;

@@ -9,10 +9,25 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+std::string trainc::getGroupKey(plan::LaunchOp launch) {
+  return launch.getKernel().str() + "/" + std::to_string(launch.getGrain()) + "/" +
+         launch.getScratch().str();
+}
+
+std::optional<int64_t> trainc::getBytesOf(ValueRange buffers) {
+  int64_t sum = 0;
+  for (Value value : buffers) {
+    auto buffer = value.getDefiningOp<plan::BufferOp>();
+    std::optional<int64_t> bytes = train::getBytes(buffer.getType()).getConstant();
+    if (!bytes)
+      return std::nullopt;
+    sum += *bytes;
+  }
+  return sum;
+}
+
 namespace {
 
-/// What the arena may hold longer for the sake of a group, in bytes.
-constexpr int64_t kDelayedBytes = 1 << 20;
 constexpr unsigned kMostMembers = 1024;
 
 /// The launches of one kernel's stages. Of some sizes the first ones do all: others are left out.
@@ -21,37 +36,24 @@ using Unit = SmallVector<plan::LaunchOp, 2>;
 struct Group {
   SmallVector<Unit> units;
   llvm::DenseSet<Value> reads, writes;
-  /// Arena bytes of the units; more than kDelayedBytes where they are not known.
+  /// Arena bytes of the units; more than kHeldBytes where they are not known.
   int64_t bytes = 0;
 };
-
-/// Same kernels with the same grain and scratch: their launches differ in buffers and sizes only,
-/// which a group passes for each member.
-std::string keyOf(plan::LaunchOp launch) {
-  return launch.getKernel().str() + "/" + std::to_string(launch.getGrain()) + "/" +
-         launch.getScratch().str();
-}
 
 /// Whether the stages of one are those of the other, as far as both have them.
 bool haveSameStages(const Unit &a, const Unit &b) {
   return llvm::all_of(llvm::zip(a, b), [](auto pair) {
-    return keyOf(std::get<0>(pair)) == keyOf(std::get<1>(pair));
+    return getGroupKey(std::get<0>(pair)) == getGroupKey(std::get<1>(pair));
   });
 }
 
 /// Stages have the same buffers: asked of the first.
 int64_t arenaBytes(plan::LaunchOp launch) {
-  int64_t sum = 0;
-  for (Value value : launch.getBuffers()) {
-    auto buffer = value.getDefiningOp<plan::BufferOp>();
-    if (buffer.getSpace() != plan::Space::arena)
-      continue;
-    std::optional<int64_t> bytes = train::getBytes(buffer.getType()).getConstant();
-    if (!bytes)
-      return kDelayedBytes + 1;
-    sum += *bytes;
-  }
-  return sum;
+  auto isInArena = [](Value value) {
+    return value.getDefiningOp<plan::BufferOp>().getSpace() == plan::Space::arena;
+  };
+  SmallVector<Value> buffers = llvm::filter_to_vector(launch.getBuffers(), isInArena);
+  return getBytesOf(buffers).value_or(kHeldBytes + 1);
 }
 
 /// A launch may move down to where its group closes, if nothing between touches what it writes, or
@@ -116,7 +118,7 @@ private:
       bool touches = llvm::any_of(op->getOperands(), [&](Value value) {
         return group.reads.contains(value) || group.writes.contains(value);
       });
-      if (touches || (library && group.bytes > kDelayedBytes))
+      if (touches || (library && group.bytes > kHeldBytes))
         closing.push_back(key);
     }
     llvm::for_each(closing, [&](const std::string &key) { close(key); });
@@ -124,7 +126,7 @@ private:
 
   /// First closes what the unit conflicts with, so that the order of dependent launches stays.
   void add(const Unit &unit) {
-    std::string key = keyOf(unit.front());
+    std::string key = getGroupKey(unit.front());
     SmallVector<std::string> closing;
     for (auto &[other, group] : open)
       if (conflicts(group, unit.front()) || (other == key && !haveSameStages(longest(group), unit)))

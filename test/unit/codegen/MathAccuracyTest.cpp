@@ -44,6 +44,21 @@ std::vector<float> samples(uint32_t step) {
 
 using Make = std::function<Value(TrainBuilder &, mlir::ValueRange)>;
 
+/// The largest error of `got`, in ulps, and the first input where it is.
+double worstOf(const std::vector<float> &got, const std::vector<std::vector<float>> &inputs,
+               const std::function<double(const double *)> &exact, float *at) {
+  double most = 0;
+  for (size_t i = 0; i < inputs[0].size(); ++i) {
+    double x[2] = {inputs[0][i], inputs.size() > 1 ? inputs[1][i] : 0.0f};
+    double error = ulps(got[i], exact(x));
+    if (error > most) {
+      most = error;
+      *at = inputs[0][i];
+    }
+  }
+  return most;
+}
+
 double worst(const Make &make, const std::vector<std::vector<float>> &inputs,
              const std::function<double(const double *)> &exact, float *at) {
   FusionHarness h;
@@ -64,16 +79,7 @@ double worst(const Make &make, const std::vector<std::vector<float>> &inputs,
   int64_t dims[] = {int64_t(n)};
   reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name))(args.data(), dims, 0,
                                                                 (n + 2047) / 2048, nullptr);
-  double most = 0;
-  for (size_t i = 0; i < n; ++i) {
-    double x[2] = {inputs[0][i], inputs.size() > 1 ? inputs[1][i] : 0.0f};
-    double error = ulps(out[i], exact(x));
-    if (error > most) {
-      most = error;
-      *at = inputs[0][i];
-    }
-  }
-  return most;
+  return worstOf(out, inputs, exact, at);
 }
 
 void check(const char *name, const Make &make, double (*exact)(double), double bound) {
@@ -104,13 +110,7 @@ double worstOnGpu(const Make &make, const std::vector<float> &x, double (*exact)
   kernels.launch(info->stages[0].name, *blocks, info->stages[0].grain,
                  {address(in.data()), address(out.data()), n, address(error)},
                  /*backwards=*/false);
-  double most = 0;
-  for (size_t i = 0; i < x.size(); ++i)
-    if (double ulp = ulps(out[i], exact(x[i])); ulp > most) {
-      most = ulp;
-      *at = x[i];
-    }
-  return most;
+  return worstOf(out, {x}, [&](const double *value) { return exact(value[0]); }, at);
 }
 
 } // namespace
