@@ -126,7 +126,7 @@ SmallVector<DimAttr> plan::AttentionOp::getCommandSizes() {
 CommandTable plan::AttentionOp::buildTable(TableBuilder &builder) {
   const double dropout = getDropout().convertToDouble();
   if (getDBias())
-    builder.version = std::max(builder.version, trainrt::programMajorLatest);
+    builder.version = std::max(builder.version, trainrt::programMajorSent);
   return builder.finish(fb::CreateAttention(
       builder.out, getDO() != nullptr, *getDType(getElementType()),
       *getDType(getBiasType().value_or(getElementType())), getScale().convertToDouble(), dropout,

@@ -118,7 +118,7 @@ CommandTable CollectiveOp::buildTable(TableBuilder &builder) {
   flatbuffers::Optional<fb::DType> sent;
   if (getSent()) {
     sent = *getDType(*getSent());
-    builder.version = std::max(builder.version, trainrt::programMajorLatest);
+    builder.version = std::max(builder.version, trainrt::programMajorSent);
   }
   return builder.finish(fb::CreateCollective(builder.out, fb::CollectiveKind(getKind()),
                                              *getDType(getElementType()), getVerdict(), sent));

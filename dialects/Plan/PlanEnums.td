@@ -9,7 +9,8 @@ include "mlir/IR/EnumAttr.td"
 def Plan_Space : I32EnumAttr<"Space", "where a buffer lives", [
     I32EnumAttrCase<"arena", 0>, I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"state", 2>,
     I32EnumAttrCase<"gradient", 3>, I32EnumAttrCase<"input", 4>, I32EnumAttrCase<"hyper", 5>,
-    I32EnumAttrCase<"constant", 6>, I32EnumAttrCase<"output", 7>, I32EnumAttrCase<"host", 8>]> {
+    I32EnumAttrCase<"constant", 6>, I32EnumAttrCase<"output", 7>, I32EnumAttrCase<"host", 8>,
+    I32EnumAttrCase<"derived", 9>]> {
   let cppNamespace = "::trainc::plan";
   let genSpecializedAttr = 0;
 }

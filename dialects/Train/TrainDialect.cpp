@@ -80,10 +80,12 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   StringRef name = attribute.getName();
   if (name == kRoleAttr) {
     auto role = dyn_cast<StringAttr>(attribute.getValue());
-    static constexpr StringLiteral roles[] = {"parameter", "input", "hyper", "state", "gradient"};
+    static constexpr StringLiteral roles[] = {"parameter", "input",    "hyper",
+                                              "state",     "gradient", "derived"};
     if (!role || !llvm::is_contained(roles, role.getValue()))
       return op->emitOpError("argument ")
-             << argument << ": expected train.role parameter, input, hyper, state or gradient, got "
+             << argument
+             << ": expected train.role parameter, input, hyper, state, gradient or derived, got "
              << attribute.getValue();
     Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[argument];
     if (!isa<RankedTensorType>(type))

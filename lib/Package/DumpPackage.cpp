@@ -51,6 +51,7 @@ public:
     }
     tensors("parameter", program.parameters());
     tensors("state", program.state());
+    tensors("derived", program.derived());
     tensors("input", program.inputs());
     tensors("hyper", program.hypers());
     tensors("output", program.outputs());
@@ -163,6 +164,8 @@ private:
       return named(program.parameters());
     case fb::Space::state:
       return named(program.state());
+    case fb::Space::derived:
+      return named(program.derived());
     case fb::Space::input:
       return named(program.inputs());
     case fb::Space::hyper:

@@ -132,6 +132,8 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         addParameter(interface, function, i);
       } else if (role == "state" || role == "gradient") {
         addShared(interface, function, i);
+      } else if (role == "derived") {
+        entry(interface.derived, name.getValue(), type);
       } else if (role == "hyper") {
         entry(interface.hypers, name.getValue(), type);
       } else if (role == "input") {

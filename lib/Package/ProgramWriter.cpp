@@ -75,7 +75,7 @@ public:
       return out.CreateVector(entries);
     };
     for (auto *table : {&interface.parameters, &interface.state, &interface.inputs,
-                        &interface.hypers, &interface.outputs})
+                        &interface.hypers, &interface.outputs, &interface.derived})
       for (const InterfaceTensor &tensor : *table)
         if (!plan::getDType(tensor.type.getElementType()))
           return module.emitError("tensor '")
@@ -85,6 +85,11 @@ public:
     auto parameters = tensors(interface.parameters), state = tensors(interface.state),
          inputs = tensors(interface.inputs), hypers = tensors(interface.hypers),
          outputs = tensors(interface.outputs);
+    Offset<flatbuffers::Vector<Offset<fb::Tensor>>> derived;
+    if (!interface.derived.empty()) {
+      derived = tensors(interface.derived);
+      version = std::max(version, trainrt::programMajorDerived);
+    }
     std::vector<Offset<fb::Kernel>> kernelTable;
     for (auto &[name, counts] : kernels)
       kernelTable.push_back(
@@ -111,7 +116,8 @@ public:
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
     out.Finish(fb::CreateProgram(out, version, 0, symbolVector, exprVector, parameters, state,
                                  inputs, hypers, outputs, constantVector, kernelVector, nodeVector,
-                                 functionVector, ruleVector, sizeRules, target, externalVector),
+                                 functionVector, ruleVector, sizeRules, target, externalVector,
+                                 derived),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
     return std::vector<char>(data, data + out.GetSize());
@@ -365,6 +371,9 @@ private:
       break;
     case plan::Space::state:
       table = &interface.state;
+      break;
+    case plan::Space::derived:
+      table = &interface.derived;
       break;
     case plan::Space::input:
       table = &interface.inputs;

@@ -30,14 +30,16 @@ LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
     StringRef name = SymbolTable::getSymbolName(function);
     // Plain functions.
     if (llvm::is_contained(
-            {"step", "absent_step", "micro", "absent", "update", "loss_weight", "eval"}, name))
+            {"step", "absent_step", "micro", "absent", "update", "derive", "loss_weight", "eval"},
+            name))
       continue;
     auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
     // One level: variants have none of their own.
     if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
-      return refuse(function, phase) << "a function is @step, @absent_step, @micro, @absent, "
-                                        "@update, @loss_weight, @eval or a variant of one, not @"
-                                     << name;
+      return refuse(function, phase)
+             << "a function is @step, @absent_step, @micro, @absent, "
+                "@update, @derive, @loss_weight, @eval or a variant of one, not @"
+             << name;
     if (!byName.contains(base.getValue()))
       return refuse(function, phase)
              << "@" << name << " is a variant of @" << base.getValue() << ", which is not there";
@@ -187,9 +189,9 @@ LogicalResult phases::checkFunctions(ModuleOp module, StringRef phase, StringRef
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
       return refuseOp(&op, phase, leaves);
-    if (failed(checkFunction(
-            function, phase,
-            {{"parameter", "input", "hyper", "state", "gradient"}, {"loss", "output", "update"}})))
+    if (failed(checkFunction(function, phase,
+                             {{"parameter", "input", "hyper", "state", "gradient", "derived"},
+                              {"loss", "output", "update"}})))
       return failure();
     functions.push_back(function);
   }

@@ -25,6 +25,7 @@
 #include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
+#include "lib/Transforms/KeepRoundedWeights/KeepRoundedWeights.h"
 #include "lib/Transforms/MergeProjections/MergeProjections.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
@@ -262,6 +263,9 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   }
   addTraining(pm, options, /*packed=*/false);
   pm.addPass(createMergeVariantsPass());
+  // Behind all that makes functions. Shards of an update are gathered before they could be rounded.
+  if (options.keepRoundedWeights && !options.inference && !hasShards(options.distribution))
+    pm.addPass(createKeepRoundedWeightsPass());
   plugin::addPluginPasses(pm, "graph");
 }
 

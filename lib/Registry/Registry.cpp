@@ -35,6 +35,7 @@
 #include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
+#include "lib/Transforms/KeepRoundedWeights/KeepRoundedWeights.h"
 #include "lib/Transforms/MergeProjections/MergeProjections.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/MoveTransposes/MoveTransposes.h"
@@ -114,6 +115,7 @@ static void registerOwnPasses() {
   registerFuseLoraPasses();
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();
+  registerKeepRoundedWeightsPasses();
   registerRematerializeWeightsPasses();
   registerShardParametersPasses();
   registerRaiseChoicesPasses();

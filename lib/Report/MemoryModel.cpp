@@ -242,6 +242,9 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
       gradients += trainrt::padded(elementsOf(parameter, parameter.gradientUnit) * (wide ? 8 : 4),
                                    alignment);
   }
+  for (const InterfaceTensor &tensor : interface.derived)
+    if (training)
+      parameters += trainrt::padded(bytesOf(tensor), alignment);
   // Evaluation has no optimizer.
   for (const InterfaceTensor &tensor : interface.state)
     if (training)

@@ -30,7 +30,7 @@ module {
 // -----
 
 func.func @eval() { return }
-// expected-error @below {{after the phase 'graph' a function is @step, @absent_step, @micro, @absent, @update, @loss_weight, @eval or a variant of one, not @forward}}
+// expected-error @below {{after the phase 'graph' a function is @step, @absent_step, @micro, @absent, @update, @derive, @loss_weight, @eval or a variant of one, not @forward}}
 func.func @forward() { return }
 
 // -----

@@ -6,7 +6,7 @@
              from fp32 that they are seen to be of bf16
   curve      twenty losses beside those of fp32
   bits       of all weights, whatever the threads, and of two ranks those of one process with
-             --accumulate 2
+             --accumulate 2; the same where weights are kept in bf16 between steps
   notes      what is said of processors, and of what stays in f32
 
 `bf16.py --measure`, with torch and transformers, prints the errors of autocast below anew.
@@ -110,6 +110,10 @@ def check_bits(runs, model):
         runs.weights(model, package, *rows, *flags) for flags in (("--accumulate", "2"), ("--ranks", "2"))
     )
     expect(alone == ranks, "two ranks have other bits")
+    kept, _ = runs.compile(model, *BF16, "--distribute", "data", "--keep-rounded-weights")
+    expect(runs.weights(model, kept) == one, "weights that are kept in bf16 have other bits")
+    for flags in (("--accumulate", "2"), ("--ranks", "2")):
+        expect(runs.weights(model, kept, *rows, *flags) == alone, "kept weights have other bits with", *flags)
 
 
 def check_notes(runs, model, package):

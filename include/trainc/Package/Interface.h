@@ -62,6 +62,8 @@ bool travelsInside(const InterfaceTensor &tensor, bool all);
 
 struct PackageInterface {
   std::vector<InterfaceTensor> parameters, state, inputs, hypers, outputs;
+  /// What is made of parameters and kept beside them, by the names of these.
+  std::vector<InterfaceTensor> derived;
   std::vector<InputRule> rules;
   /// Symbol of the batch: dim 0 of the first input with a symbolic dim 0; "" where none has one.
   std::string batchSymbol;

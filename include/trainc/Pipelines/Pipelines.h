@@ -77,6 +77,8 @@ struct GraphOptions {
   /// Projections of one input are one matmul where that is quicker by the model of a processor with
   /// `matmulUnits` (0: never) that does `matmulSpeed`.
   bool mergeProjections = true;
+  /// What a step rounds of weights is kept for the next one, and written by the update.
+  bool keepRoundedWeights = true;
   int64_t matmulUnits = 0;
   ProcessorSpeed matmulSpeed = {};
   /// Convolutions that a library has calls for are such; else all are matmuls.

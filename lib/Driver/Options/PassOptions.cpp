@@ -26,6 +26,10 @@ PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(a
   addSwitch("merge-projections", mergeProjections,
             "compute queries, keys and values of one input by one matmul where rows are few "
             "(default)");
+  addSwitch(
+      "keep-rounded-weights", keepRoundedWeights,
+      "with 16-bit precision, keep weights in 16 bits beside the parameters, rounded by their "
+      "update (default on a GPU, unless --recompute, --memory-budget or --offload save memory)");
   addSwitch("schedule-updates", scheduleUpdates,
             "update a parameter as soon as its gradient is there, and free that (default)");
   addSwitch(
@@ -46,6 +50,11 @@ void PassOptions::read() {
   // Scaled losses of f16 need all of their gradients.
   options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
   options.graph.mergeProjections = mergeProjections.value(optimise);
+  // Who saves memory can have what is rounded made again. Where products alone are of 16 bits, on a
+  // CPU, updates take longer by more than is saved.
+  options.graph.keepRoundedWeights = keepRoundedWeights.value(
+      optimise && options.recompute.empty() && options.memoryBudget.empty() &&
+      !options.offload.enabled && !options.graph.lowersProductsOnly);
   options.schedule.scheduleUpdates = scheduleUpdates.value(true);
   options.graph.callsConvolutions = libraryConvolutions.value(true);
   options.graph.moveTransposes = moveTransposes.value(optimise && options.graph.callsConvolutions);

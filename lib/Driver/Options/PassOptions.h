@@ -17,7 +17,7 @@ public:
 private:
   std::string level = "1";
   Switch hoistSlices, moveTransposes, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates,
-      libraryConvolutions, mergeProjections;
+      libraryConvolutions, mergeProjections, keepRoundedWeights;
 };
 
 } // namespace trainc

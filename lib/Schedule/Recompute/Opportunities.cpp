@@ -49,7 +49,7 @@ StepGraph::StepGraph(func::FuncOp function) : function(function) {
       need(operand);
   for (BlockArgument argument : block.getArguments()) {
     StringRef role = getArgRole(function, argument.getArgNumber());
-    if (role == "parameter")
+    if (role == "parameter" || role == "derived")
       varied.insert(argument);
     else if (role == "input")
       sampled.insert(argument);

@@ -35,7 +35,9 @@ typedef enum trainrt_value {
  * checkpoint that is loaded, or a value that is set; gradients by `trainrt_gradients` and by steps
  * of several micro-batches; outputs by the next step, evaluation, or tuning. Values that must stay
  * are to be copied. The caller may write to parameters and state between calls, as
- * `trainrt_session_set_parameter` would. A frozen parameter that is mapped from a file, read-only,
+ * `trainrt_session_set_parameter` would; a package that keeps weights in 16 bits between steps
+ * (`trainc --keep-rounded-weights`) then rounds all of them anew in front of each step, once a
+ * parameter has been exported. A frozen parameter that is mapped from a file, read-only,
  * is a copy (and so is none of this).
  *
  * GPU: `stream` is the consumer's, of that GPU: its work from now on sees the values, as after

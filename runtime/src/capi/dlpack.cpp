@@ -178,6 +178,8 @@ trainrt_status trainrt_session_export(trainrt_session *session, trainrt_value wh
         std::memcpy(copy->data(), place.array.data, size_t(place.array.bytes));
       place.array.data = copy->data();
       place.owner = std::move(copy);
+    } else if (which == TRAINRT_VALUE_PARAMETER) {
+      session->impl->exposeParameters();
     }
     // The caller's stream waits for what the session has enqueued.
     if (stream != TRAINRT_NO_STREAM)

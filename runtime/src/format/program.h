@@ -23,7 +23,10 @@ namespace trainrt {
 inline constexpr uint32_t programMajor = 3;
 /// Of one whose ranks add up numbers of 16 bits (`Collective.sent`), or that has the gradient of an
 /// attention's bias (`d_bias`), which is as version 3 in all else.
-inline constexpr uint32_t programMajorLatest = 4;
+inline constexpr uint32_t programMajorSent = 4;
+/// Of one that keeps what it makes of parameters (`Program.derived`).
+inline constexpr uint32_t programMajorDerived = 5;
+inline constexpr uint32_t programMajorLatest = programMajorDerived;
 
 struct Expr {
   enum class Kind : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Max, Min };
@@ -102,7 +105,8 @@ enum class Space : uint8_t {
   Hyper,
   Constant,
   Output,
-  Host ///< pinned memory of the host, beside a GPU
+  Host,   ///< pinned memory of the host, beside a GPU
+  Derived ///< made of parameters by the function `derive`, and kept beside them
 };
 
 struct Buffer {
@@ -152,7 +156,7 @@ struct Function {
   /// Commands before the former are the forward, those from there to the latter the backward; -1
   /// where the package does not tell.
   int32_t forwardEnd = -1, backwardEnd = -1;
-  bool usesGradients = false;
+  bool usesGradients = false, usesDerived = false;
   /// The expression of its work, and all it is made of, in order; none if the program does not
   /// tell.
   std::vector<ExprId> flops;
@@ -209,7 +213,7 @@ struct Program {
   Target target = {};
   std::vector<Symbol> symbols;
   std::vector<Expr> exprs;
-  std::vector<TensorDecl> parameters, state, inputs, hypers, outputs;
+  std::vector<TensorDecl> parameters, state, inputs, hypers, outputs, derived;
   std::vector<Constant> constants;
   std::vector<KernelDecl> kernels;
   std::vector<ExternalFunction> externals;

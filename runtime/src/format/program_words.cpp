@@ -24,6 +24,9 @@ bool bufferType(const Program &program, const Buffer &buffer, DType &dtype) {
   case Space::State:
     dtype = program.state[buffer.index].dtype;
     return true;
+  case Space::Derived:
+    dtype = program.derived[buffer.index].dtype;
+    return true;
   case Space::Input:
     dtype = program.inputs[buffer.index].dtype;
     return true;
@@ -56,6 +59,8 @@ std::string bufferName(const Program &program, const Buffer &buffer) {
     return named("the gradient of parameter", program.parameters[buffer.index].name);
   case Space::State:
     return named("state", program.state[buffer.index].name);
+  case Space::Derived:
+    return named("the rounded copy of parameter", program.derived[buffer.index].name);
   case Space::Input:
     return named("input", program.inputs[buffer.index].name);
   case Space::Hyper:

@@ -32,6 +32,7 @@ public:
     TRAINRT_TRY(readTensors("outputs", source.outputs(), program.outputs, false));
     TRAINRT_TRY(readTensors("parameters", source.parameters(), program.parameters, true));
     TRAINRT_TRY(readTensors("state", source.state(), program.state, true));
+    TRAINRT_TRY(readTensors("derived", source.derived(), program.derived, true));
     TRAINRT_TRY(readTensors("hypers", source.hypers(), program.hypers, true));
     TRAINRT_TRY(readConstants());
     if (source.nodes())
@@ -349,6 +350,7 @@ private:
       } else {
         TRAINRT_TRY(index(where + ".index", result.index, tableSize(space)));
         to.usesGradients |= space == Space::Gradient;
+        to.usesDerived |= space == Space::Derived;
         if (space == Space::Input)
           inputs.insert(result.index);
       }
@@ -586,6 +588,8 @@ private:
       return program.parameters.size();
     case Space::State:
       return program.state.size();
+    case Space::Derived:
+      return program.derived.size();
     case Space::Input:
       return program.inputs.size();
     case Space::Hyper:
@@ -701,9 +705,9 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
   if (!fb::VerifyProgramBuffer(verifier))
     return bad("its structure is damaged");
   const fb::Program *source = fb::GetProgram(data);
-  if (source->version_major() != programMajor && source->version_major() != programMajorLatest)
+  if (source->version_major() < programMajor || source->version_major() > programMajorLatest)
     return bad("version_major is ", source->version_major(), "; this runtime reads ", programMajor,
-               " and ", programMajorLatest,
+               " to ", programMajorLatest,
                source->version_major() > programMajorLatest
                    ? ": use a newer runtime"
                    : ": compile the model again with this version of trainc");

@@ -110,6 +110,9 @@ private:
       case Space::State:
         limit = shardOf(program.state[buffer.index], place()).held;
         break;
+      case Space::Derived:
+        limit = program.derived[buffer.index].staticBytes;
+        break;
       case Space::Gradient:
         limit = gradientShard(program.parameters[buffer.index], place()).held;
         break;

@@ -71,6 +71,8 @@ public:
   const Function *absent() const { return code.function("absent"); }
   const Function *update() const { return code.function("update"); }
   const Function *init() const { return code.function("init"); }
+  /// Makes what is kept beside the parameters (Program::derived); null where nothing is.
+  const Function *derive() const { return code.function("derive"); }
   const Function *eval() const { return code.function("eval"); }
   /// Computes the denominator of the loss, alone; null where rows are that, or the loss is no mean.
   const Function *lossWeight() const { return code.function("loss_weight"); }

@@ -151,8 +151,9 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
 Status checkAccess(const Program &program, const Package &package, const Function &function) {
   // A variant may do what its function may.
   const Function &role = function.base < 0 ? function : program.functions[size_t(function.base)];
-  // Evaluation, initializing and the loss's weight must leave parameters as they are.
-  const bool trains = role.name != "eval" && role.name != "init" && role.name != "loss_weight";
+  // Evaluation, initializing, deriving and the loss's weight must leave parameters as they are.
+  const bool trains = role.name != "eval" && role.name != "init" && role.name != "derive" &&
+                      role.name != "loss_weight";
   auto where = [&] { return "function '" + function.name + "'"; };
   for (const Command &command : function.commands) {
     for (const Operand &operand : command.operands) {
@@ -169,6 +170,11 @@ Status checkAccess(const Program &program, const Package &package, const Functio
                         where(), " of program.fb writes to it");
     }
   }
+  if (function.usesDerived && !package.derive())
+    return badProgram(where(), " uses derived values, but no function 'derive' makes them");
+  // Sessions for evaluation have none.
+  if (role.name == "eval" && function.usesDerived)
+    return badProgram(where(), " uses derived values, which only training keeps");
   // Gradients have memory only for trainable parameters.
   for (const Buffer &buffer : function.buffers) {
     if (buffer.space == Space::Gradient && !package.parameter(buffer.index).trainable)
@@ -273,7 +279,7 @@ Status Package::crossCheck() {
   TRAINRT_TRY(checkHypers(code, description));
   for (const Function &function : code.functions)
     TRAINRT_TRY(checkAccess(code, *this, function));
-  for (const Function *function : {update(), init()})
+  for (const Function *function : {update(), init(), derive()})
     if (function && !function->batchInputs.empty())
       return badProgram("function '", function->name, "' reads inputs");
   if (const Function *function = lossWeight())

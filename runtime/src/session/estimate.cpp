@@ -78,6 +78,8 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &ofBatc
   }
   if (usesGradients)
     use.gradients = layOutGradients(package, place, ignored);
+  if (microBatches)
+    use.parameters += layOutDerived(program, ignored);
   assert(!plans.empty() && "a package has a function for it");
   addDeviceEstimate(program, plans, threads ? threads : availableCores(), place, use);
   const TargetTraits &target = traitsOf(program.target);

@@ -111,11 +111,27 @@ Status Session::usable() const {
   return {};
 }
 
+Status Session::derive() {
+  if (derivedOf == changes && !exposed)
+    return {};
+  const ExecutionPlan *plan;
+  TRAINRT_TRY(prepare(*source->derive(), noSymbols, plan));
+  Device::Run run{*plan, nullptr, hypers.all(), {}, /*alone=*/true};
+  Device::Ticket ticket;
+  Device::Result ignored;
+  TRAINRT_TRY(device->enqueue(run, ticket));
+  TRAINRT_TRY(device->wait(ticket, ignored));
+  derivedOf = changes;
+  return {};
+}
+
 Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
                         Device::Ticket &ticket, int64_t step, bool alone) {
   // Whether a command has run by the time something fails decides on what is left of the
   // parameters.
   began = false;
+  if (function.usesDerived)
+    TRAINRT_TRY(derive());
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
   Device::Run run{*plan, batch, hypers.all(), {}, alone};
@@ -439,9 +455,11 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
   return decide(options.allowNonfinite, result);
 }
 
-/// Without the flag, a step would not know that the one before it must not have happened.
+/// Without the flag, a step would not know that the one before it must not have happened. And what
+/// is derived from exposed parameters is made between two steps.
 bool Session::mayLag(const StepOptions &options) const {
-  return options.lag && device->runsAhead() && source->nonfiniteState() >= 0 && !observer;
+  return options.lag && device->runsAhead() && source->nonfiniteState() >= 0 && !observer &&
+         !exposed;
 }
 
 Status Session::beginAhead(const Function &function, const StepOptions &options, Pending &next) {

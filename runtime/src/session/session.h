@@ -153,6 +153,8 @@ public:
   void restored(int64_t step, int64_t seed);
   /// Grows where a caller changes parameters, state or the number of steps.
   uint64_t revision() const { return changes; }
+  /// From now on a caller may change parameters where they lie, at any time between two steps.
+  void exposeParameters() { exposed |= source->derive() != nullptr; }
 
 private:
   /// A step that the device may still be running.
@@ -190,6 +192,8 @@ private:
   /// Gets all memory that the function needs with these symbols.
   Status prepare(const Function &function, const std::vector<int64_t> &symbols,
                  const ExecutionPlan *&plan);
+  /// Makes what functions keep beside the parameters, where these have changed without it.
+  Status derive();
   /// Stages the inputs and starts a run. `cancellable`: may stop between commands.
   /// `step`: the number of the step whose memory is told; 0: none is. `alone`: with no other rank.
   Status enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
@@ -281,6 +285,8 @@ private:
   /// Parameters that somebody has asked for, of the parts of all ranks.
   mutable std::map<size_t, std::vector<unsigned char>> gathered;
   uint64_t changes = 0;
+  uint64_t derivedOf = UINT64_MAX; ///< `changes` when `derive` last ran
+  bool exposed = false;            ///< parameters may have changed unseen
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
   PhaseMemory phases;

@@ -40,6 +40,11 @@ int64_t layOutState(const Program &program, const RunPlace &place, std::vector<i
                 [&](size_t i) { return shardOf(program.state[i], place).held; });
 }
 
+int64_t layOutDerived(const Program &program, std::vector<int64_t> &offsets) {
+  return layOut(program, program.derived.size(), offsets,
+                [&](size_t i) { return program.derived[i].staticBytes; });
+}
+
 Status SessionValues::create(std::shared_ptr<const Package> package, Device &on, bool inference,
                              const RunPlace &where) {
   source = std::move(package);
@@ -55,7 +60,11 @@ Status SessionValues::create(std::shared_ptr<const Package> package, Device &on,
   if (!needsState)
     return {};
   const int64_t bytes = layOutState(source->program(), place, stateOffsets);
-  return device->allocate(bytes, "optimizer state", true, stateBlock);
+  TRAINRT_TRY(device->allocate(bytes, "optimizer state", true, stateBlock));
+  if (inference || source->program().derived.empty())
+    return {};
+  const int64_t derived = layOutDerived(source->program(), derivedOffsets);
+  return device->allocate(derived, "rounded parameters", false, derivedBlock);
 }
 
 void *SessionValues::address(Space space, uint32_t index) const {
@@ -65,6 +74,9 @@ void *SessionValues::address(Space space, uint32_t index) const {
   case Space::State:
     assert(index < stateOffsets.size() && "a session without state runs nothing that has some");
     return stateBlock.data() + stateOffsets[index];
+  case Space::Derived:
+    assert(index < derivedOffsets.size() && "only what trains has some");
+    return derivedBlock.data() + derivedOffsets[index];
   case Space::Gradient:
     assert(index < gradientOffsets.size() && "accumulators come with the first micro-batch");
     return gradientBlock.data() + gradientOffsets[index];
@@ -176,7 +188,7 @@ Status SessionValues::writeState(size_t index, const void *data, bool onDevice) 
 }
 
 void SessionValues::addMemory(MemoryUse &use) const {
-  use.parameters = store.heldBytes();
+  use.parameters = store.heldBytes() + derivedBlock.size();
   use.mapped = store.mappedBytes();
   use.state = stateBlock.size() + savedStates.size();
   use.gradients = gradientBlock.size();

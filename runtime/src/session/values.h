@@ -17,6 +17,8 @@ int64_t layOutGradients(const Package &package, const RunPlace &place,
                         std::vector<int64_t> &offsets);
 /// Those of the state, or of a rank's shards of it.
 int64_t layOutState(const Program &program, const RunPlace &place, std::vector<int64_t> &offsets);
+/// Those of what is derived from parameters.
+int64_t layOutDerived(const Program &program, std::vector<int64_t> &offsets);
 
 class SessionValues {
 public:
@@ -26,7 +28,7 @@ public:
 
   ParameterStore &parameters() { return store; }
   const ParameterStore &parameters() const { return store; }
-  /// Of a parameter, state or accumulator; null of all else.
+  /// Of a parameter, state, accumulator or derived value; null of all else.
   void *address(Space space, uint32_t index) const;
   /// What keeps the memory there.
   std::shared_ptr<const void> owner(Space space, uint32_t index) const;
@@ -54,8 +56,8 @@ private:
   Device *device = nullptr;
   RunPlace place;
   ParameterStore store;
-  DeviceMemory stateBlock, gradientBlock, savedStates;
-  std::vector<int64_t> stateOffsets, gradientOffsets;
+  DeviceMemory stateBlock, derivedBlock, gradientBlock, savedStates;
+  std::vector<int64_t> stateOffsets, derivedOffsets, gradientOffsets;
   bool gradientsDirty = false, haveGradients = false;
 };
 

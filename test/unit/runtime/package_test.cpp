@@ -169,9 +169,9 @@ TEST(Package, NewerVersionsAreRefused) {
   expectRefused(options, "field 'format.major' is 2; this runtime reads up to 1");
   options = {};
   options.programMajor = 7;
-  expectRefused(options, "version_major is 7; this runtime reads 3 and 4: use a newer runtime");
+  expectRefused(options, "version_major is 7; this runtime reads 3 to 5: use a newer runtime");
   options.programMajor = 1;
-  expectRefused(options, "version_major is 1; this runtime reads 3 and 4: compile the model again");
+  expectRefused(options, "version_major is 1; this runtime reads 3 to 5: compile the model again");
 }
 
 TEST(Package, AbsolutePathsAreRefused) {

@@ -142,6 +142,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     case Space::Parameter:
     case Space::State:
     case Space::Gradient:
+    case Space::Derived:
       address = addressOf(buffer.space, buffer.index);
       break;
     case Space::Input:
