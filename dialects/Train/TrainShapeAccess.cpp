@@ -74,36 +74,76 @@ Value BroadcastOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIn
   return eb.element(getOperation()->getOpOperand(0), operandIndex);
 }
 
-/// For each axis of `from` the axes of `to` that it is split into, as the end of their range; fails
-/// where axes are merged, whose coordinates would take divisions.
-static std::optional<SmallVector<size_t>> splitAxes(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to) {
-  SmallVector<size_t> ends;
-  size_t next = 0;
-  for (DimAttr dim : from) {
-    DimAttr run = DimAttr::constant(dim.getContext(), 1);
-    while (run != dim && next < to.size())
-      run = run * to[next++];
-    if (run != dim)
-      return std::nullopt;
-    ends.push_back(next);
+namespace {
+/// Axes of both sides of a reshape with the same elements, as ends of ranges.
+struct AxisRun {
+  size_t from, to;
+};
+} // namespace
+
+/// The shortest runs of axes that have the same elements on both sides; fails where there are none
+/// but all, or where sizes do not say so.
+static std::optional<SmallVector<AxisRun>> alignAxes(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to) {
+  SmallVector<AxisRun> runs;
+  size_t i = 0, j = 0;
+  while (i < from.size()) {
+    DimAttr left = from[i++], right = DimAttr::constant(left.getContext(), 1);
+    // The side that is known to be smaller goes on.
+    while (left != right) {
+      if (j < to.size() && divideExactly(left, right) && left != right)
+        right = right * to[j++];
+      else if (i < from.size() && divideExactly(right, left))
+        left = left * from[i++];
+      else
+        return std::nullopt;
+    }
+    runs.push_back({i, j});
   }
-  while (next < to.size() && to[next].isConstant(1))
-    ++next;
-  return next == to.size() ? std::optional(ends) : std::nullopt;
+  while (j < to.size() && to[j].isConstant(1))
+    ++j;
+  return j == to.size() ? std::optional(runs) : std::nullopt;
+}
+
+/// Whether elements of a reshape are had by sums of products of coordinates and by divisions of
+/// coordinates of rows: the last axis is not merged, and what is divided by is known.
+static bool takesKnownDivisions(ArrayRef<DimAttr> from, ArrayRef<AxisRun> runs) {
+  size_t begin = 0;
+  for (auto [number, run] : llvm::enumerate(runs)) {
+    ArrayRef<DimAttr> inner = from.slice(begin, run.from - begin).drop_front();
+    auto isOne = [](DimAttr dim) { return dim.isConstant(1); };
+    const bool isLast = number + 1 == runs.size();
+    if (!llvm::all_of(inner,
+                      [&](DimAttr dim) { return isLast ? isOne(dim) : bool(dim.getConstant()); }))
+      return false;
+    begin = run.from;
+  }
+  return true;
 }
 bool ReshapeOp::hasElements() {
-  return splitAxes(getDims(getOperand()), getDims(getResult())).has_value();
+  const SmallVector<DimAttr> from = getDims(getOperand());
+  std::optional<SmallVector<AxisRun>> runs = alignAxes(from, getDims(getResult()));
+  return runs && takesKnownDivisions(from, *runs);
 }
 Value ReshapeOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
-  SmallVector<DimAttr> to = getDims(getResult());
-  auto ends = splitAxes(getDims(getOperand()), to);
+  const SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
+  auto runs = alignAxes(from, to);
+  assert(runs && "only what has elements is asked for them");
   Index source;
-  size_t begin = 0;
-  for (size_t end : *ends) {
-    size_t count = end - begin;
-    source.push_back(
-        eb.linearize(index.slice(begin, count), ArrayRef<DimAttr>(to).slice(begin, count)));
-    begin = end;
+  size_t fromBegin = 0, begin = 0;
+  for (auto [fromEnd, end] : *runs) {
+    ElementIndex place = eb.linearize(index.slice(begin, end - begin),
+                                      ArrayRef<DimAttr>(to).slice(begin, end - begin));
+    // From the inside out: the rest of a division is the coordinate, its quotient is divided next.
+    SmallVector<ElementIndex> coordinates;
+    for (size_t axis = fromEnd - 1; axis > fromBegin; --axis) {
+      const int64_t size = *from[axis].getConstant();
+      ElementIndex outer = size == 1 ? place : eb.div(place, size);
+      coordinates.push_back(size == 1 ? eb.constant(0) : eb.sub(place, eb.mul(outer, size)));
+      place = outer;
+    }
+    coordinates.push_back(place);
+    source.append(coordinates.rbegin(), coordinates.rend());
+    fromBegin = fromEnd, begin = end;
   }
   return eb.element(getOperandMutable(), source);
 }

@@ -17,6 +17,11 @@ namespace {
 /// A kernel of column sums with this many ops takes no more unrelated ones.
 constexpr size_t kMostColumnOps = 4;
 
+/// Those of size 1 have no coordinate.
+int64_t countAxes(Value value) {
+  return llvm::count_if(getDims(value), [](DimAttr dim) { return !dim.isConstant(1); });
+}
+
 class Assignment {
 public:
   Assignment(Block &block, KernelGroups &groups, unsigned recomputeCost, bool unrelatedSums)
@@ -239,9 +244,11 @@ private:
     }
     auto access = dyn_cast<ElementAccessOpInterface>(op);
     Operation *def = op->getOperand(0).getDefiningOp();
-    if (isViewOfRepeated(op) && groups.isInline(def))
+    if (isViewOfMoved(op) && groups.isInline(def))
       return groups.lookThrough(op);
+    // Merged axes take divisions, which are worth it in place of a copy.
     bool inside = access && access.hasElements() && def && groups.groupOf(def) >= 0 &&
+                  countAxes(op->getResult(0)) >= countAxes(op->getOperand(0)) &&
                   getFusionRole(def) == FusionRole::Pointwise && isReadInKernels(op);
     Recomputation again(op->getOperand(0));
     // Where many elements read one, it is computed for each.

@@ -15,8 +15,9 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     their readers. Library calls stay outside; an access op that a library call can read through strides stays
     a view, one whose producer is a library call without another reader is written in place by that call. What joins
     values each of which is a library call's alone (views of it looked through) is their one buffer, in which each call writes
-    its part. So do views, but for those of a value that can be computed again: they are index arithmetic in its readers, where
-    their elements can be had one by one. Of standalone ops a scatter of rows goes on: what alone reads its sums, element by
+    its part. So do views, but for those of a value that can be computed again, or that has whole rows of others in
+    other places (windows of an image, behind a reshape that joins their axes): they are index arithmetic in its readers, where
+    their elements can be had one by one, by divisions by known numbers, too. Of standalone ops a scatter of rows goes on: what alone reads its sums, element by
     element, is in its kernel, which stores every element once and so may write over what it adds the sums to (the gradient
     that a tied embedding has from the head). What joins values of one shape that one pointwise kernel makes is part of that
     kernel, which stores each in its place (the gradient of a gate and of what it is for, where one product has made both).

@@ -9,14 +9,18 @@
 
 namespace trainc {
 
+inline bool isViewOfMoved(mlir::Operation *view);
+inline bool isCopied(mlir::Operation *access);
+
 /// Whether kernels alone read what `op` makes, index arithmetic in them looked through; not to know
-/// where to read.
-inline bool isReadInKernels(mlir::Operation *op) {
-  return llvm::all_of(op->getUsers(), [](mlir::Operation *user) {
+/// where to read. `copies`: those that only copy count as well.
+inline bool isReadInKernels(mlir::Operation *op, bool copies = false) {
+  return llvm::all_of(op->getUsers(), [copies](mlir::Operation *user) {
     train::FusionRole role = getFusionRole(user);
     return role == train::FusionRole::Pointwise || role == train::FusionRole::Reduction ||
            (role == train::FusionRole::Access && !mlir::isa<train::IndexOperandOpInterface>(user) &&
-            isReadInKernels(user));
+            (isReadInKernels(user, copies) || (copies && isCopied(user)))) ||
+           isViewOfMoved(user);
   });
 }
 
@@ -33,30 +37,58 @@ inline bool readsElements(mlir::Operation *op) {
   }
 }
 
-/// Whether `view` is one of a value that only repeats fewer elements, and kernels alone read it:
-/// they read those, wherever the view has them.
-inline bool isViewOfRepeated(mlir::Operation *view) {
+/// Whether rows of the result are rows of the operands: elements move along all axes but the last.
+inline bool movesRows(mlir::Operation *op) {
+  auto mapped = mlir::dyn_cast<train::AxisMapOpInterface>(op);
+  if (!mapped || train::getRank(op->getResult(0)) < 2)
+    return false;
+  const train::AxisMap map = mapped.getAxisMap();
+  const int64_t row = map.results[0].back();
+  return row >= 0 && llvm::all_of(map.operands, [&](const auto &axes) {
+           return !axes.empty() && axes.back() == row;
+         });
+}
+
+/// Whether `view` is one of a value that only repeats fewer elements, or has rows from elsewhere,
+/// and kernels alone read it: they read those, wherever the view has them.
+inline bool isViewOfMoved(mlir::Operation *view) {
   auto access = mlir::dyn_cast<train::ElementAccessOpInterface>(view);
   if (getFusionRole(view) != train::FusionRole::View || !access || !access.hasElements() ||
       view->getNumOperands() != 1)
     return false;
   mlir::Operation *def = view->getOperand(0).getDefiningOp();
-  auto repeated = mlir::dyn_cast_if_present<train::ElementAccessOpInterface>(def);
-  if (!repeated || !repeated.onlyMoves() || def->getNumOperands() != 1 ||
-      getFusionRole(def) != train::FusionRole::Access)
+  auto moved = mlir::dyn_cast_if_present<train::ElementAccessOpInterface>(def);
+  if (!moved || !moved.onlyMoves() || getFusionRole(def) != train::FusionRole::Access ||
+      mlir::isa<train::IndexOperandOpInterface>(def))
     return false;
+  if (movesRows(def))
+    return isReadInKernels(view, /*copies=*/true);
   const train::DimAttr from = train::getNumElements(def->getOperand(0).getType()),
                        to = train::getNumElements(view->getOperand(0).getType());
-  return from != to && train::divideExactly(to, from) && isReadInKernels(view);
+  return def->getNumOperands() == 1 && from != to && train::divideExactly(to, from) &&
+         isReadInKernels(view);
 }
 
 /// Whether a library call, or a view or join that is no kernel, reads `op` or a view of it.
 inline bool hasReaderOutside(mlir::Operation *op) {
   return llvm::any_of(op->getUsers(), [](mlir::Operation *user) {
-    if (isViewOfRepeated(user))
+    if (isViewOfMoved(user))
       return false;
     return !readsElements(user) || isJoinedInPlace(user) ||
            (mlir::isa<train::StridedViewOpInterface>(user) && hasReaderOutside(user));
+  });
+}
+
+/// Whether index arithmetic that others than kernels read is a kernel: nobody takes the strides
+/// that it would have as a view of its operand.
+inline bool isCopied(mlir::Operation *access) {
+  if (isJoinedInPlace(access))
+    return false;
+  auto view = mlir::dyn_cast<train::StridedViewOpInterface>(access);
+  std::optional<train::StridedLayout> layout =
+      view ? view.getStridedView(contiguousLayout(access->getOperand(0).getType())) : std::nullopt;
+  return !layout || !acceptsStrides(access->getResult(0), *layout, [](mlir::Operation *user) {
+    return readsElements(user) && !mlir::isa<train::StridedViewOpInterface>(user);
   });
 }
 

@@ -22,6 +22,33 @@ TEST(AccessKernel, Transpose) {
         kSizes);
 }
 
+/// Axes of rows that a reshape joins or cuts otherwise are taken apart by divisions: windows of an
+/// image put back, among them lanes of several rows where rows are short.
+TEST(AccessKernel, ReshapeThatJoinsRows) {
+  for (auto [type, row] : {std::pair("f32", 40), std::pair("bf16", 24), std::pair("f32", 3)}) {
+    SCOPED_TRACE(std::string(type) + " rows of " + std::to_string(row));
+    auto size = [](int64_t number) { return std::to_string(number); };
+    checkFusion(
+        {{"b, 2, 3, 5, 4, " + size(row), type}, {"b, 120, " + size(row), type}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          auto dims = getDims(x[1]);
+          Value turned = tb.reshape(tb.transpose(x[0], {0, 1, 3, 2, 4, 5}), dims);
+          Value sum =
+              tb.add(tb.cast(turned, tb.b().getF32Type()), tb.cast(x[1], tb.b().getF32Type()));
+          return Values{sum, tb.reduce(ReduceKind::sum, sum, 2)};
+        },
+        kSizes, 1e-5);
+    checkFusion(
+        {{"b, 6, 10, " + size(row), type}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          auto dims = getDims(x[0]);
+          dims[1] = tb.dimAttr(3), dims[2] = tb.dimAttr(20);
+          return Values{tb.exp(tb.cast(tb.reshape(x[0], dims), tb.b().getF32Type()))};
+        },
+        kSizes);
+  }
+}
+
 /// What is joined of values that the kernel computes is stored part by part, from one evaluation of
 /// what they share: the whole before a part, a part of its own, and one that is there twice.
 TEST(AccessKernel, JoinOfComputedParts) {
