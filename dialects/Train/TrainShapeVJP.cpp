@@ -28,27 +28,36 @@ void TransposeOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRe
 
 void SliceOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                        MutableArrayRef<Value> gradients) {
-  // Steps of one pad back; others are scattered, one axis after the other.
+  // Steps of one pad back. Behind each element of longer ones come zeros up to the next one: an
+  // axis of their own, which is joined with that of the elements. Steps backwards are scattered.
   Value g = cotangents[0];
-  SmallVector<DimAttr> dims = getDims(getOperand()), sizes = getDims(getResult()), low;
-  bool pads = false;
-  for (auto [axis, start] : llvm::enumerate(getStarts().getDims())) {
-    int64_t step = getSteps()[axis];
-    if (step == 1) {
-      low.push_back(start);
-      pads |= dims[axis] != sizes[axis];
+  SmallVector<DimAttr> dims = getDims(getOperand()), low(getStarts().getDims());
+  for (auto [axis, step] : llvm::enumerate(getSteps())) {
+    if (step == 1)
+      continue;
+    if (step < 1) {
+      Type integer = tb.b().getI64Type();
+      SmallVector<DimAttr> spread = getDims(g), count = {spread[axis]};
+      Value positions = tb.iota(count, integer, 0);
+      positions = tb.mul(positions, tb.scalarLike(positions, double(step)));
+      positions = tb.add(positions, tb.broadcast(tb.dim(low[axis], integer), count, {}));
+      spread[axis] = dims[axis];
+      g = tb.scatterAdd(positions, g, axis, getTensorType(spread, getElementType(g)));
+      low[axis] = tb.dimAttr(0);
       continue;
     }
-    Type integer = tb.b().getI64Type();
-    Value positions = tb.iota({sizes[axis]}, integer, 0);
-    positions = tb.mul(positions, tb.scalarLike(positions, double(step)));
-    positions = tb.add(positions, tb.broadcast(tb.dim(start, integer), {sizes[axis]}, {}));
-    SmallVector<DimAttr> spread = getDims(g);
-    spread[axis] = dims[axis];
-    g = tb.scatterAdd(positions, g, axis, getTensorType(spread, getElementType(g)));
-    low.push_back(tb.dimAttr(0));
+    SmallVector<DimAttr> joined = getDims(g), apart = joined;
+    apart.insert(apart.begin() + axis + 1, tb.dimAttr(1));
+    SmallVector<DimAttr> spread = apart;
+    spread[axis + 1] = tb.dimAttr(step);
+    joined[axis] = joined[axis] * tb.dimAttr(step);
+    SmallVector<DimAttr> first(apart.size(), tb.dimAttr(0));
+    g = tb.reshape(tb.pad(tb.reshape(g, apart), 0, first, spread), joined);
   }
-  gradients[0] = pads ? tb.pad(g, 0, low, dims) : g;
+  auto isZero = [](DimAttr start) { return start.isConstant(0); };
+  if (!llvm::all_of(low, isZero) || getDims(g) != dims)
+    g = tb.pad(g, 0, low, dims);
+  gradients[0] = g;
 }
 void PadOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                      MutableArrayRef<Value> gradients) {

@@ -119,3 +119,22 @@ func.func @forward(%w: tensor<bf16> {train.role = "parameter", train.name = "w",
   %0 = train.exp %w : tensor<bf16>
   return %0 : tensor<bf16>
 }
+
+// -----
+
+// A slice with a step: zeros follow each element along an axis of their own, from the start on, and nothing is scattered.
+// CHECK-LABEL: func.func @gradients(
+// CHECK-NOT: train.scatter_add
+// CHECK: %[[A:.*]] = train.reshape {{.*}} : tensor<3x4xf32> -> tensor<3x4x1xf32>
+// CHECK: %[[P:.*]] = train.pad %[[A]] {{.*}} low = <0, 0, 0> : tensor<3x4x1xf32> -> tensor<3x4x2xf32>
+// CHECK: %[[J:.*]] = train.reshape %[[P]] : tensor<3x4x2xf32> -> tensor<3x8xf32>
+// CHECK: %[[G:.*]] = train.pad %[[J]] {{.*}} low = <0, 1> : tensor<3x8xf32> -> tensor<3x9xf32>
+// CHECK: return {{.*}}, %[[G]]
+func.func @forward(%w: tensor<3x9xf32> {train.role = "parameter", train.name = "w", train.trainable},
+                   %x: tensor<3x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+  %0 = train.slice %w starts = <0, 1> steps = [1, 2] : tensor<3x9xf32> -> tensor<3x4xf32>
+  %1 = train.mul %0, %x : tensor<3x4xf32>
+  %2 = train.reduce sum %1 axes = [0, 1] : tensor<3x4xf32> -> tensor<f32>
+  return %2 : tensor<f32>
+}

@@ -58,7 +58,8 @@ inline bool isViewOfMoved(mlir::Operation *view) {
     return false;
   mlir::Operation *def = view->getOperand(0).getDefiningOp();
   auto moved = mlir::dyn_cast_if_present<train::ElementAccessOpInterface>(def);
-  if (!moved || !moved.onlyMoves() || getFusionRole(def) != train::FusionRole::Access ||
+  if (!moved || (!moved.onlyMoves() && !mlir::isa<train::SubrangeOpInterface>(def)) ||
+      getFusionRole(def) != train::FusionRole::Access ||
       mlir::isa<train::IndexOperandOpInterface>(def))
     return false;
   if (movesRows(def))

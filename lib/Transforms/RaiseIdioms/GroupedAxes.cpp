@@ -65,16 +65,19 @@ public:
       parts = std::move(*found);
   }
 
-  /// Whether a number of a part of a merged axis, and not of all of it, is in what is merged.
+  /// Whether a number of a part of a merged axis, and not of all of it, is in what is merged; or
+  /// what is merged was joined of neighbours along a part.
   bool mergesGroups() const {
     Operation *def = view->getOperand(0).getDefiningOp();
-    return !parts.empty() && isFormula(def) && llvm::any_of(def->getOperands(), [&](Value operand) {
-      std::optional<SmallVector<int64_t>> axes = repeatedAxes(operand.getDefiningOp());
-      return axes && !axes->empty() && llvm::any_of(parts, [&](ArrayRef<int64_t> own) {
-               auto isIn = [&](int64_t axis) { return llvm::is_contained(*axes, axis); };
-               return llvm::any_of(own, isIn) && !llvm::all_of(own, isIn);
-             });
-    });
+    return joinsNeighbours(def) ||
+           (!parts.empty() && isFormula(def) &&
+            llvm::any_of(def->getOperands(), [&](Value operand) {
+              std::optional<SmallVector<int64_t>> axes = repeatedAxes(operand.getDefiningOp());
+              return axes && !axes->empty() && llvm::any_of(parts, [&](ArrayRef<int64_t> own) {
+                       auto isIn = [&](int64_t axis) { return llvm::is_contained(*axes, axis); };
+                       return llvm::any_of(own, isIn) && !llvm::all_of(own, isIn);
+                     });
+            }));
   }
   /// Whether every reader can be computed before the merge.
   bool isMovable() const {
@@ -101,11 +104,25 @@ private:
   /// Formulas between the merge and a reader that are computed for it anew.
   static constexpr unsigned kMostSteps = 3;
 
+  bool joinsNeighbours(Operation *def) const {
+    auto join = dyn_cast_or_null<ConcatOp>(def);
+    return join && !parts.empty() && parts.back().size() > 1 &&
+           parts.back().back() == int64_t(join.getAxis()) &&
+           llvm::all_of(join.getOperands(),
+                        [](Value part) { return getDims(part).back().isConstant(1); });
+  }
+  /// Whether the value is seen with its groups apart elsewhere, as one of these has to be.
+  bool isSplit(Value value) const {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return user->getNumResults() == 1 && getReshaped(user->getResult(0)) == value &&
+             getDims(user->getResult(0)) == ArrayRef<DimAttr>(split);
+    });
+  }
   bool isMovable(Operation *op, unsigned steps) const {
     return steps > 0 && isFormula(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
              Operation *def = operand.getDefiningOp();
-             return getRank(operand) == 0 || isOfGroups(operand) || repeatedAxes(def) ||
-                    isMovable(def, steps - 1);
+             return getRank(operand) == 0 || isOfGroups(operand) || isSplit(operand) ||
+                    repeatedAxes(def) || isMovable(def, steps - 1);
            });
   }
   /// Scalars are as they are in any shape.
@@ -127,6 +144,8 @@ private:
   Value inGroups(TrainBuilder &tb, Value value) const {
     if (isOfGroups(value))
       return getReshaped(value);
+    if (isSplit(value))
+      return tb.reshape(value, split);
     Operation *repeat = value.getDefiningOp();
     std::optional<SmallVector<int64_t>> repeated = repeatedAxes(repeat);
     if (!repeated)

@@ -7,6 +7,7 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
 #include "lib/Transforms/RaiseIdioms/GroupedAxes.h"
+#include "lib/Transforms/RaiseIdioms/InterleavedAxes.h"
 #include "lib/Transforms/RaiseIdioms/KnownIndices.h"
 #include "lib/Transforms/RaiseIdioms/PackedParts.h"
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
@@ -184,6 +185,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       // The ops in between may have other readers; they die if they have none.
       end->replaceAllUsesWith(gelu);
     }
+    splitInterleaved(getOperation());
     keepGroups(getOperation());
     splitPackedParts(getOperation());
     // GELUs do not concern gathers; these come before scatters, whose indices they share.

@@ -51,6 +51,10 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     activation), is computed with the groups apart, so that it is part of the kernel that normalises, and of that of the gradient. That
     holds for any formula behind the merge of an axis to parts of which something was applied.
 
+    Slices of rows with a step, of which there are several of one value (rotary positions of neighbours: `x[..., ::2]` and
+    `x[..., 1::2]`), take a part of an axis of their own. What joins such parts again is put together behind the formulas that
+    read it, as groups are.
+
     Parts that were packed along an axis of their own (`qkv.view(b, s, 3, h, d).unbind(2)`), all of them read, are one `train.split` of what the
     axis and the next one are together: read where they are, and their gradients are written side by side.
 

@@ -60,3 +60,22 @@ func.func @across(%x: tensor<2x8x4x4xf32>) -> tensor<2x16xf32> {
   %2 = train.reduce sum %1 axes = [2] : tensor<2x16x8xf32> -> tensor<2x16xf32>
   return %2 : tensor<2x16xf32>
 }
+
+// -----
+
+// The gradient of every other row is that row, or zero: no array of both is stored.
+// CHECK-LABEL: func.func @between_zeros
+// CHECK: %[[G:.*]] = train.reshape %arg0
+// CHECK: train.fusion(%[[G]], %arg1)
+// CHECK: train.pad
+// CHECK: train.reshape {{.*}} -> tensor<2x8x8xf32>
+// CHECK: train.add
+// CHECK-NOT: train.fusion
+// CHECK: return
+func.func @between_zeros(%g: tensor<2x4x8xf32>, %y: tensor<2x8x8xf32>) -> tensor<2x8x8xf32> {
+  %0 = train.reshape %g : tensor<2x4x8xf32> -> tensor<2x4x1x8xf32>
+  %1 = train.pad %0 value = 0.000000e+00 : f32 low = <0, 0, 0, 0> : tensor<2x4x1x8xf32> -> tensor<2x4x2x8xf32>
+  %2 = train.reshape %1 : tensor<2x4x2x8xf32> -> tensor<2x8x8xf32>
+  %3 = train.add %2, %y : tensor<2x8x8xf32>
+  return %3 : tensor<2x8x8xf32>
+}
