@@ -22,15 +22,12 @@ namespace trainc {
 
 namespace {
 
-/// Bytes that are copied in less time than a launch takes.
-constexpr int64_t kLittle = 1 << 20;
-
 constexpr StringLiteral kDerived = "derived", kDerive = "derive";
 
 /// A parameter whose rounded value is kept.
 struct Weight {
   BlockArgument parameter; ///< of the first function that has it
-  Type rounded;
+  Type kept;               ///< in 16 bits, maybe with rows of zeros behind it
 };
 
 class RoundedWeights {
@@ -76,19 +73,34 @@ private:
     return from && to && to.getWidth() < from.getWidth() ? user : nullptr;
   }
 
-  /// Whether a library reads it, through a view or not. What pads or joins little is read, too: its
-  /// update is one launch with those of others then.
+  /// Whether a library reads it, through a view or not.
   static bool isStored(Value value) {
     return llvm::any_of(value.getUsers(), [](Operation *user) {
       const FusionRole role = getFusionRole(user);
-      if (role == FusionRole::Library)
-        return true;
-      if ((role != FusionRole::View && role != FusionRole::Access) || user->getNumResults() != 1)
-        return false;
-      std::optional<int64_t> bytes = getBytes(user->getResult(0).getType()).getConstant();
-      return (role == FusionRole::View || (bytes && *bytes <= kLittle)) &&
-             isStored(user->getResult(0));
+      return role == FusionRole::Library ||
+             (role == FusionRole::View && user->getNumResults() == 1 &&
+              isStored(user->getResult(0)));
     });
+  }
+
+  /// The operand with rows of zeros behind it; null for all else.
+  static Value getWithZeroRows(Operation *user) {
+    auto range = dyn_cast<SubrangeOpInterface>(user);
+    if (!range || user->getNumOperands() != 1 || user->getNumResults() != 1)
+      return {};
+    const Value to = user->getResult(0);
+    const SmallVector<DimAttr> from = getDims(user->getOperand(0)), dims = getDims(to);
+    auto fill = dyn_cast_or_null<FloatAttr>(range.getFill());
+    const Subrange where = range.getSubrange(0, 0);
+    const bool isWhole =
+        llvm::all_of(where.starts, [](DimAttr start) { return start.isConstant(0); }) &&
+        llvm::all_of(where.steps, [](int64_t step) { return step == 1; });
+    // A crop is such a range, too.
+    return fill && fill.getValue().isPosZero() && isWhole && !dims.empty() &&
+                   ArrayRef(from).drop_front() == ArrayRef(dims).drop_front() &&
+                   from[0].getConstant().value_or(INT64_MAX) < dims[0].getConstant().value_or(0)
+               ? to
+               : Value();
   }
 
   void findWeights(func::FuncOp function) {
@@ -98,9 +110,20 @@ private:
           !function.getArgAttr(number, kTrainableAttr))
         continue;
       for (Operation *user : argument.getUsers())
-        if (Operation *cast = getRounding(user, argument); cast && isStored(cast->getResult(0)))
-          weights.insert({getArgName(function, number), {argument, cast->getResult(0).getType()}});
+        if (Operation *cast = getRounding(user, argument))
+          if (Type kept = getKept(cast->getResult(0)))
+            weights.insert({getArgName(function, number), {argument, kept}});
     }
+  }
+
+  /// The type that a library reads of a rounded weight: its own, or one with more rows.
+  static Type getKept(Value rounded) {
+    if (isStored(rounded))
+      return rounded.getType();
+    for (Operation *user : rounded.getUsers())
+      if (Value padded = getWithZeroRows(user); padded && isStored(padded))
+        return padded.getType();
+    return {};
   }
 
   /// The argument that is the rounded weight, added where it is missing.
@@ -112,7 +135,7 @@ private:
     const unsigned number = function.getNumArguments();
     const Weight &weight = weights.find(name)->second;
     (void)function.insertArgument(
-        number, weight.rounded,
+        number, weight.kept,
         builder.getDictionaryAttr({builder.getNamedAttr(kRoleAttr, builder.getStringAttr(kDerived)),
                                    builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))}),
         weight.parameter.getLoc());
@@ -126,13 +149,19 @@ private:
       if (known == weights.end() || getArgRole(function, number) != "parameter")
         continue;
       Value parameter = function.getArgument(number);
-      SmallVector<Operation *> casts;
-      for (Operation *user : parameter.getUsers())
-        if (Operation *cast = getRounding(user, parameter);
-            cast && cast->getResult(0).getType() == known->second.rounded)
-          casts.push_back(cast);
-      for (Operation *cast : casts)
-        cast->getResult(0).replaceAllUsesWith(getRounded(function, known->first));
+      SmallVector<Value> kept;
+      for (Operation *user : parameter.getUsers()) {
+        Operation *cast = getRounding(user, parameter);
+        if (!cast)
+          continue;
+        kept.push_back(cast->getResult(0));
+        for (Operation *reader : cast->getResult(0).getUsers())
+          if (Value padded = getWithZeroRows(reader))
+            kept.push_back(padded);
+      }
+      for (Value value : kept)
+        if (value.getType() == known->second.kept)
+          value.replaceAllUsesWith(getRounded(function, known->first));
     }
     eraseDeadOps(function.getBody().front());
   }
@@ -151,8 +180,7 @@ private:
       if (isa<BlockArgument>(updated))
         continue;
       (void)getRounded(function, known->first);
-      addUpdate(function, known->first,
-                round(updated, getElementTypeOrSelf(known->second.rounded)));
+      addUpdate(function, known->first, round(updated, getElementTypeOrSelf(known->second.kept)));
     }
   }
 
@@ -181,10 +209,10 @@ private:
     for (auto &[name, weight] : weights) {
       auto function = cast<func::FuncOp>(weight.parameter.getOwner()->getParentOp());
       Value parameter = derive.argumentLike(function, weight.parameter.getArgNumber());
-      (void)derive.argument(kDerived, name, weight.rounded, parameter.getLoc());
+      (void)derive.argument(kDerived, name, weight.kept, parameter.getLoc());
       derive.update(
           kDerived, name,
-          derive.at(parameter.getLoc()).cast(parameter, getElementTypeOrSelf(weight.rounded)));
+          derive.at(parameter.getLoc()).cast(parameter, getElementTypeOrSelf(weight.kept)));
     }
     (void)derive.finish();
   }

@@ -63,8 +63,9 @@ Status SessionValues::create(std::shared_ptr<const Package> package, Device &on,
   TRAINRT_TRY(device->allocate(bytes, "optimizer state", true, stateBlock));
   if (inference || source->program().derived.empty())
     return {};
+  // Rows that nothing writes are 0.
   const int64_t derived = layOutDerived(source->program(), derivedOffsets);
-  return device->allocate(derived, "rounded parameters", false, derivedBlock);
+  return device->allocate(derived, "rounded parameters", true, derivedBlock);
 }
 
 void *SessionValues::address(Space space, uint32_t index) const {

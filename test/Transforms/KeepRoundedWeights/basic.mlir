@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-opt %s --keep-rounded-weights --remarks-filter=keep-rounded-weights --remark-format=emitRemark 2>%t | FileCheck %s
+// RUN: trainc-opt %s --split-input-file --keep-rounded-weights --remarks-filter=keep-rounded-weights --remark-format=emitRemark 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
-// RUN: trainc-opt %s --keep-rounded-weights | trainc-opt --keep-rounded-weights | FileCheck %s
+// RUN: trainc-opt %s --split-input-file --keep-rounded-weights | trainc-opt --split-input-file --keep-rounded-weights | FileCheck %s
 
 // REMARK: Kept{{.*}}2 weights are kept
 
@@ -63,3 +63,25 @@ func.func @eval(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w",
 // CHECK: train.cast
 // CHECK: train.cast
 // CHECK-NOT: func.func @derive
+
+// -----
+
+// Rows of zeros are kept with the weight; its update has only its own.
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[KEPT:arg2]]: tensor<16x8xbf16> {train.name = "w", train.role = "derived"}
+// CHECK-SAME: tensor<10x8xbf16> {train.name = "w", train.role = "update", train.updates = "derived"}
+// CHECK-NOT: train.pad
+// CHECK: train.matmul %{{.*}}, %[[KEPT]] transposed
+// CHECK: train.cast %{{.*}} : tensor<10x8xf32> -> tensor<10x8xbf16>
+// CHECK-LABEL: func.func @derive
+// CHECK: train.cast %arg0 : tensor<10x8xf32> -> tensor<10x8xbf16>
+func.func @step(%w: tensor<10x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %x: tensor<4x8xbf16> {train.role = "input", train.name = "x"})
+    -> (tensor<4x16xbf16> {train.role = "output", train.name = "y"},
+        tensor<10x8xf32> {train.role = "update", train.updates = "parameter", train.name = "w"}) {
+  %w0 = train.cast %w : tensor<10x8xf32> -> tensor<10x8xbf16>
+  %w1 = train.pad %w0 value = 0.0 : bf16 low = <0, 0> : tensor<10x8xbf16> -> tensor<16x8xbf16>
+  %0 = train.matmul %x, %w1 transposed : tensor<4x8xbf16>, tensor<16x8xbf16> -> tensor<4x16xbf16>
+  %nw = train.add %w, %w : tensor<10x8xf32>
+  return %0, %nw : tensor<4x16xbf16>, tensor<10x8xf32>
+}

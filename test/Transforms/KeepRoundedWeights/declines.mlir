@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --keep-rounded-weights | FileCheck %s
 
-// A frozen weight, one whose cast is part of a kernel, and one that is widened.
+// A frozen weight, one whose cast is part of a kernel, one that is widened, and some rows of one.
 // CHECK-NOT: derived
 // CHECK-NOT: @derive
 func.func @step(%frozen: tensor<8x8xf32> {train.role = "parameter", train.name = "f"},
     %scale: tensor<4x8xf32> {train.role = "parameter", train.name = "s", train.trainable},
     %narrow: tensor<8x8xbf16> {train.role = "parameter", train.name = "n", train.trainable},
+    %cut: tensor<9x8xf32> {train.role = "parameter", train.name = "c", train.trainable},
     %x: tensor<4x8xbf16> {train.role = "input", train.name = "x"})
     -> (tensor<4x8xf32> {train.role = "output", train.name = "y"},
         tensor<4x8xf32> {train.role = "update", train.updates = "parameter", train.name = "s"},
-        tensor<8x8xbf16> {train.role = "update", train.updates = "parameter", train.name = "n"}) {
+        tensor<8x8xbf16> {train.role = "update", train.updates = "parameter", train.name = "n"},
+        tensor<9x8xf32> {train.role = "update", train.updates = "parameter", train.name = "c"}) {
   %f = train.cast %frozen : tensor<8x8xf32> -> tensor<8x8xbf16>
   %s = train.cast %scale : tensor<4x8xf32> -> tensor<4x8xbf16>
   %n = train.cast %narrow : tensor<8x8xbf16> -> tensor<8x8xf32>
@@ -18,7 +20,13 @@ func.func @step(%frozen: tensor<8x8xf32> {train.role = "parameter", train.name =
   %1 = train.mul %0, %s : tensor<4x8xbf16>
   %2 = train.cast %1 : tensor<4x8xbf16> -> tensor<4x8xf32>
   %3 = train.matmul %2, %n : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %c = train.cast %cut : tensor<9x8xf32> -> tensor<9x8xbf16>
+  %c0 = train.pad %c value = 0.0 : bf16 low = <0, 0> : tensor<9x8xbf16> -> tensor<8x8xbf16>
+  %4 = train.matmul %1, %c0 : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %5 = train.cast %4 : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %6 = train.add %3, %5 : tensor<4x8xf32>
   %ns = train.add %scale, %scale : tensor<4x8xf32>
   %nn = train.add %narrow, %narrow : tensor<8x8xbf16>
-  return %3, %ns, %nn : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xbf16>
+  %nc = train.add %cut, %cut : tensor<9x8xf32>
+  return %6, %ns, %nn, %nc : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xbf16>, tensor<9x8xf32>
 }
