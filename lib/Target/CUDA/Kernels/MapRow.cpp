@@ -7,7 +7,7 @@
 // maximum.
 //
 // The order of a reduction: the thread's vectors one after the other, lanes, threads of a warp,
-// warps; a function of the row's length.
+// warps; a function of the row's length and of how many tensors the kernel reads, in which types.
 //
 // Where sums down the columns go with the rows, a block does many of them (ColumnSums.h), each
 // thread with sums of its own columns: the rows one after the other, then the rows that the block
