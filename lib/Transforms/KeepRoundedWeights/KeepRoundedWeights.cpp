@@ -22,6 +22,10 @@ namespace trainc {
 
 namespace {
 
+/// The table of a vocabulary has rows behind it, too, and is not in memory at the largest moment of
+/// a step unless it is kept; what has fewer bytes than this costs a launch alone.
+constexpr int64_t kMostPaddedBytes = 1 << 20;
+
 constexpr StringLiteral kDerived = "derived", kDerive = "derive";
 
 /// A parameter whose rounded value is kept.
@@ -122,7 +126,8 @@ private:
       return rounded.getType();
     for (Operation *user : rounded.getUsers())
       if (Value padded = getWithZeroRows(user); padded && isStored(padded))
-        return padded.getType();
+        if (getBytes(padded.getType()).getConstant().value_or(INT64_MAX) <= kMostPaddedBytes)
+          return padded.getType();
     return {};
   }
 

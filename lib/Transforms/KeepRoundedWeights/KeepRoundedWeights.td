@@ -14,7 +14,7 @@ def KeepRoundedWeightsPass : Pass<"keep-rounded-weights", "::mlir::ModuleOp"> {
     of the parameters, for a runtime whose parameters were set from outside. `@eval` rounds for itself.
 
     A weight is kept where some function has an op of a library read it; a cast that is part of a kernel costs nothing. Where
-    that reads rows of zeros behind the weight, too (`align-matmuls`), these are kept with it: an update of the role `derived`
+    that reads rows of zeros behind a small weight, too (`align-matmuls`), these are kept with it: an update of the role `derived`
     may have fewer rows than its argument, whose others stay as they are, 0.
     Between a forward and its backward the rounded weights are in memory anyway; now they are for all of the step.
 
