@@ -349,7 +349,7 @@ std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry 
                         : element.isInteger(1)  ? std::pair(HandlerTable::kBooleans, "booleans")
                                                 : std::pair(HandlerTable::kIntegers, "integers");
   if (!(entry.kinds & kind))
-    return std::string("it is not supported on ") + called;
+    return "it is not supported on " + std::string(called) + ", which its input 0 has";
   return {};
 }
 

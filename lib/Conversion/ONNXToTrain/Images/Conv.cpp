@@ -16,11 +16,14 @@ static std::optional<SmallVector<int64_t>> kernelOf(NodeContext &c) {
   if (!c.needFloat(0))
     return std::nullopt;
   if (c.element(1) != c.element(0) || (c.has(2) && c.element(2) != c.element(0))) {
-    (void)c.fail("its input, weight and bias have different element types");
+    (void)c.fail("its input, weight and bias have different element types: give it a Cast before "
+                 "those that are not of the input's");
     return std::nullopt;
   }
   if (c.rank(0) < 3 || c.rank(1) != c.rank(0)) {
-    (void)c.fail("it needs an input [batch, channels, axes...] and a weight of its rank");
+    (void)c.fail("its input is " + train::dimsToString(c.dims(0)) + " and its weight " +
+                 train::dimsToString(c.dims(1)) +
+                 ": it needs an input [batch, channels, axes...] and a weight of its rank");
     return std::nullopt;
   }
   SmallVector<int64_t> kernel;
@@ -126,10 +129,9 @@ static std::optional<Dims> transposedSizes(NodeContext &c, MutableArrayRef<Slidi
   int64_t axes = slidings.size();
   auto more = c.ints("output_padding").value_or(SmallVector<int64_t>(axes, 0));
   auto wanted = c.ints("output_shape");
-  if (int64_t(more.size()) != axes || (wanted && int64_t(wanted->size()) != axes)) {
-    (void)c.fail("its output_padding or output_shape does not fit the axes of its input");
+  if (failed(needPerAxis(c, "output_padding", more.size(), axes, axes)) ||
+      (wanted && failed(needPerAxis(c, "output_shape", wanted->size(), axes, axes))))
     return std::nullopt;
-  }
   StringRef automatic = c.attr("auto_pad", "NOTSET");
   Dims sizes;
   for (auto [i, s] : llvm::enumerate(slidings)) {

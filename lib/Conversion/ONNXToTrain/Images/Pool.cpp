@@ -171,6 +171,10 @@ static LogicalResult globalPool(NodeContext &c) {
   SmallVector<int64_t> axes;
   Dims kept = c.dims(0);
   for (int64_t axis = 2; axis < c.rank(0); ++axis) {
+    // There is neither a maximum nor a mean of nothing.
+    if (kept[axis].isConstant(0))
+      return c.fail("its input " + train::dimsToString(c.dims(0)) + " has nothing along axis " +
+                    Twine(axis) + ": give it at least one position");
     // Axes stay, with size 1.
     axes.push_back(axis);
     kept[axis] = c.dim(1);

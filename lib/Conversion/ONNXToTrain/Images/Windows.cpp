@@ -33,6 +33,15 @@ static void countRoundedUp(NodeContext &c, Sliding &s, DimAttr room) {
   s.high = s.high + s.beyond;
 }
 
+LogicalResult needPerAxis(NodeContext &c, StringRef name, int64_t given, int64_t wanted,
+                          int64_t axes) {
+  if (given == wanted)
+    return success();
+  return c.fail("its " + name + " has " + Twine(given) + " elements: its input " +
+                train::dimsToString(c.dims(0)) + " has " + Twine(axes) +
+                " axes behind the channels, for which it needs " + Twine(wanted));
+}
+
 /// `kernel` is the weight's, empty for pools, whose attribute says it.
 std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_t> kernel,
                                                  bool transposed) {
@@ -44,21 +53,26 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
   SmallVector<int64_t> taps(kernel);
   if (auto given = c.ints("kernel_shape")) {
     if (!kernel.empty() && *given != taps)
-      return fail("its kernel_shape is not that of its weight");
+      return fail("its kernel_shape is not that of its weight, " + train::dimsToString(c.dims(1)) +
+                  ": leave it out");
     taps = *given;
   }
   // All lists are checked before they are indexed.
-  if (axes < 1 || int64_t(taps.size()) != axes)
-    return fail("it needs an input [batch, channels, axes...] and one kernel size an axis");
+  if (axes < 1)
+    return fail("its input is " + train::dimsToString(c.dims(0)) +
+                ": it needs one [batch, channels, axes...]");
+  if (failed(needPerAxis(c, "kernel_shape", taps.size(), axes, axes)))
+    return std::nullopt;
   auto perAxis = [&](StringRef name, int64_t count, int64_t otherwise) {
     return c.ints(name).value_or(SmallVector<int64_t>(count, otherwise));
   };
   SmallVector<int64_t> strides = perAxis("strides", axes, 1),
                        dilations = perAxis("dilations", axes, 1),
                        pads = perAxis("pads", 2 * axes, 0);
-  if (int64_t(strides.size()) != axes || int64_t(dilations.size()) != axes ||
-      int64_t(pads.size()) != 2 * axes)
-    return fail("its strides, dilations or pads do not fit the axes of its input");
+  if (failed(needPerAxis(c, "strides", strides.size(), axes, axes)) ||
+      failed(needPerAxis(c, "dilations", dilations.size(), axes, axes)) ||
+      failed(needPerAxis(c, "pads", pads.size(), 2 * axes, axes)))
+    return std::nullopt;
   StringRef automatic = c.attr("auto_pad", "NOTSET");
   bool ceil = c.attr("ceil_mode", int64_t(0));
   SmallVector<Sliding> slidings;

@@ -20,6 +20,10 @@ using train::tapAxes;
 std::optional<llvm::SmallVector<Sliding>>
 readSlidings(NodeContext &c, llvm::ArrayRef<int64_t> kernel, bool transposed = false);
 
+/// Whether a list has as many elements as `axes` axes of positions need. Fails if not.
+llvm::LogicalResult needPerAxis(NodeContext &c, llvm::StringRef name, int64_t given, int64_t wanted,
+                                int64_t axes);
+
 } // namespace trainc::legalize
 
 #endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_IMAGES_WINDOWS_H

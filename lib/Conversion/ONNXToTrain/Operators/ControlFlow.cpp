@@ -390,7 +390,10 @@ static LogicalResult scan(NodeContext &c) {
   // No condition here: what is carried, what is stacked.
   int64_t outputs = int64_t(body->front().getTerminator()->getNumOperands()) - states;
   if (inputs < 1 || states < 0 || outputs < 0 || c.numOutputs() > states + outputs)
-    return c.fail("its numbers of inputs and results do not fit its body");
+    return c.fail("its numbers of inputs and results do not fit its body, which makes " +
+                  Twine(body->front().getTerminator()->getNumOperands()) + ": with " +
+                  Twine(inputs) + " scanned ones of its " + Twine(c.numInputs()) +
+                  " inputs the others are carried on");
   for (int64_t i = 0; i < c.numInputs(); ++i)
     if (!c.has(i))
       return c.fail("its input " + Twine(i) + " is missing");

@@ -91,7 +91,9 @@ static LogicalResult loss(NodeContext &c) {
       isa<FloatType>(c.element(1)) && !c.used(1))
     return softLoss(c, reduction, smoothing);
   if (c.rank(0) < 2 || c.rank(1) != c.rank(0) - 1)
-    return c.fail("it needs scores [N, C, ...] and labels [N, ...]");
+    return c.fail("its scores are " + train::dimsToString(c.dims(0)) + " and its labels " +
+                  train::dimsToString(c.dims(1)) +
+                  ": it needs scores [N, C, ...] and labels [N, ...]");
   if (!isa<FloatType>(c.element(0)) || !isa<IntegerType>(c.element(1)))
     return c.fail("it needs float scores and integer labels");
   if (c.element(1).isInteger(1))

@@ -97,6 +97,13 @@ LogicalResult checkTraining(NodeContext &c, int64_t lengths) {
   return success();
 }
 
+/// "f32"
+static std::string nameOf(Type element) {
+  std::string name;
+  llvm::raw_string_ostream(name) << element;
+  return name;
+}
+
 namespace {
 
 /// Of one tensor, elementwise.
@@ -157,6 +164,9 @@ protected:
   LogicalResult needDims(int64_t input, ArrayRef<DimAttr> dims) {
     if (!c.has(input) || (c.dims(input) == Dims(dims) && c.element(input) == element))
       return success();
+    if (c.dims(input) == Dims(dims))
+      return c.fail("its input " + Twine(input) + " is " + nameOf(c.element(input)) +
+                    ", and its input 0 " + nameOf(element) + ": give it a Cast");
     return c.fail("its input " + Twine(input) + " has shape " + train::dimsToString(c.dims(input)) +
                   ", expected " + train::dimsToString(dims) + " of its element type");
   }
@@ -200,7 +210,9 @@ private:
     if (!c.needFloat(0))
       return failure();
     if (c.rank(0) != 3 || c.rank(1) != 3 || c.rank(2) != 3)
-      return c.fail("its input and weights need three axes");
+      return c.fail("its input is " + train::dimsToString(c.dims(0)) + ", its weights " +
+                    train::dimsToString(c.dims(1)) + " and " + train::dimsToString(c.dims(2)) +
+                    ": it needs three axes of each");
     element = c.element(0);
     batchFirst = c.attr("layout", int64_t(0)) != 0;
     StringRef direction = c.attr("direction", "forward");
@@ -225,7 +237,9 @@ private:
       if (failed(needDims(5 + i, state)))
         return failure();
     if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
-      return c.fail("its sequence_lens are not one integer a sequence");
+      return c.fail("its sequence_lens " + train::dimsToString(c.dims(4)) + " of " +
+                    nameOf(c.element(4)) + " are not one integer a sequence: give it int32 [" +
+                    batch.str() + "]");
     return c.has(4) ? needLengths() : success();
   }
 
@@ -267,7 +281,8 @@ private:
       size_t count = names.size();
       // A list names those of all directions.
       if (given.size() != count * size_t(directions))
-        return c.fail("it needs " + Twine(count) + " activations a direction");
+        return c.fail("it has " + Twine(given.size()) + " activations: it needs " + Twine(count) +
+                      " a direction, of which it has " + Twine(directions));
       for (size_t i = 0; i < count; ++i)
         names[i] = cast<StringAttr>(given[size_t(d) * count + i]).getValue();
     }
