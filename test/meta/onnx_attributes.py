@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""onnx_attributes.py SOURCE BUILD [--write]: Attributes/Schemas.inc has the attributes of the operators that there are
-handlers for, as the onnx package describes them, and onnxruntime those of its own.
+"""onnx_attributes.py SOURCE BUILD [--write]: Attributes/Schemas.inc has the attributes and numbers of inputs of the
+operators that there are handlers for, as the onnx package describes them, and onnxruntime those of its own.
 
 With --write the file is made anew."""
 
@@ -12,7 +12,7 @@ from generated import check, list_operators
 from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
 HEAD = """// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The attributes of operators, from the opset named on. Made by: test/meta/onnx_attributes.py . build --write
+// The most inputs (-1: any number) and the attributes of operators, from the opset named on. Made by: test/meta/onnx_attributes.py . build --write
 // name:kind, in capitals a list; ! is required. i: integer, f: float, s: string, t: tensor, g: graph, p: type, x: sparse.
 // clang-format off
 """
@@ -26,7 +26,7 @@ def attribute_text(name, attribute):
 
 
 def table(operators):
-    """Lines of operator, opset and attributes, where these differ from those of the opset before."""
+    """Lines of operator, opset, inputs and attributes, where these differ from those of the opset before."""
     schemas = {}
     # What both describe is ONNX's.
     for schema in (*ort.get_all_operator_schema(), *onnx.defs.get_all_schemas_with_history()):
@@ -36,9 +36,11 @@ def table(operators):
         before = None
         for since, schema in sorted(schemas.get(operator, {}).items()):
             text = " ".join(attribute_text(name, schema.attributes[name]) for name in sorted(schema.attributes))
-            if text != before:
-                yield f'SCHEMA("{operator}", {since}, "{text}")\n'
-            before = text
+            # A list of inputs at the end has the largest number that there is.
+            inputs = schema.max_input if schema.max_input < 2**31 - 1 else -1
+            if (inputs, text) != before:
+                yield f'SCHEMA("{operator}", {since}, {inputs}, "{text}")\n'
+            before = (inputs, text)
 
 
 def main():

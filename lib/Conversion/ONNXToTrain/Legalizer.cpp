@@ -381,10 +381,14 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
     return poison();
   }
   std::string name = nameOf(node);
-  if (std::string problem = ofPlugins.contains(name) ? "" : attributeProblem(node, name);
-      !problem.empty()) {
-    addProblem(node, problem);
-    return poison();
+  if (!ofPlugins.contains(name)) {
+    std::string problem = attributeProblem(node, name);
+    if (problem.empty())
+      problem = inputCountProblem(node, name);
+    if (!problem.empty()) {
+      addProblem(node, problem);
+      return poison();
+    }
   }
   if (blocked || !mayGrow(node))
     return poison();

@@ -17,7 +17,10 @@ namespace trainc::legalize {
 /// the node's inputs (the length of a list of axes) is its handler's to ask.
 std::string attributeProblem(onnx::NodeOp node, llvm::StringRef name);
 
-/// The same of one attribute's value, by its name and its operator's without the domain.
+/// "" where a node has no more inputs than its operator: those would be as if they were absent.
+std::string inputCountProblem(onnx::NodeOp node, llvm::StringRef name);
+
+/// The same as `attributeProblem` of one attribute's value, by its name and its operator's without the domain.
 std::string valueProblem(llvm::StringRef op, llvm::StringRef name, mlir::Attribute value);
 
 } // namespace trainc::legalize

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Names and types of attributes, by the operators' schemas. ONNX's own checker refuses the same.
+// Names and types of attributes and numbers of inputs, by the operators' schemas. ONNX's own
+// checker refuses the same.
 
 #include "Attributes.h"
 
@@ -12,10 +13,13 @@ using namespace mlir;
 namespace trainc::legalize {
 
 namespace {
-/// A line of the table: the attributes from opset `since` on, until the next line of the operator.
+/// A line of the table: inputs and attributes from opset `since` on, until the next line of the
+/// operator.
 struct Schema {
   StringLiteral op;
   int64_t since;
+  /// At most; -1: any number.
+  int64_t inputs;
   StringLiteral attributes;
 };
 
@@ -27,7 +31,8 @@ struct Attributed {
 };
 } // namespace
 
-#define SCHEMA(op, since, attributes) {StringLiteral(op), since, StringLiteral(attributes)},
+#define SCHEMA(op, since, inputs, attributes)                                                      \
+  {StringLiteral(op), since, inputs, StringLiteral(attributes)},
 static constexpr Schema kSchemas[] = {
 #include "Schemas.inc"
 };
@@ -127,11 +132,27 @@ static std::string wayOut(ArrayRef<Schema> schemas, const Schema &now, StringRef
                        : "; it has " + llvm::join(names, ", ") + ": rename it, or remove it";
 }
 
+/// Those that are not newer than the node's opset; the last one is the node's.
+static ArrayRef<Schema> pastOf(ArrayRef<Schema> schemas, onnx::NodeOp node) {
+  return schemas.take_while([&](const Schema &s) { return s.since <= int64_t(node.getVersion()); });
+}
+
+std::string inputCountProblem(onnx::NodeOp node, StringRef name) {
+  ArrayRef<Schema> past = pastOf(schemasOf(name), node);
+  int64_t most = past.empty() ? -1 : past.back().inputs;
+  int64_t given = node.getInputs().size();
+  // Absent ones at the end say nothing.
+  while (given > 0 && isa<NoneType>(node.getInputs()[given - 1].getType()))
+    --given;
+  if (most < 0 || given <= most)
+    return {};
+  return ("it has " + Twine(given) + " inputs, and its operator at most " + Twine(most) +
+          ": remove the others")
+      .str();
+}
+
 std::string attributeProblem(onnx::NodeOp node, StringRef name) {
-  // The newest that is not newer than the node's opset.
-  ArrayRef<Schema> schemas = schemasOf(name), past = schemas.take_while([&](const Schema &s) {
-    return s.since <= int64_t(node.getVersion());
-  });
+  ArrayRef<Schema> schemas = schemasOf(name), past = pastOf(schemas, node);
   SmallVector<Attributed> known;
   if (!past.empty())
     known = attributesOf(past.back());
