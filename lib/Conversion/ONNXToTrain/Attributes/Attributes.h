@@ -20,7 +20,8 @@ std::string attributeProblem(onnx::NodeOp node, llvm::StringRef name);
 /// "" where a node has no more inputs than its operator: those would be as if they were absent.
 std::string inputCountProblem(onnx::NodeOp node, llvm::StringRef name);
 
-/// The same as `attributeProblem` of one attribute's value, by its name and its operator's without the domain.
+/// The same as `attributeProblem` of one attribute's value, by its name and its operator's without
+/// the domain.
 std::string valueProblem(llvm::StringRef op, llvm::StringRef name, mlir::Attribute value);
 
 } // namespace trainc::legalize

@@ -154,7 +154,8 @@ private:
     if (!c.needFloat(0))
       return failure();
     if (c.rank(0) != 3 || c.rank(2) != 3)
-      return c.fail("its input and weights need three axes");
+      return c.fail("its input is " + train::dimsToString(c.dims(0)) + " and its weights " +
+                    train::dimsToString(c.dims(2)) + ": it needs three axes of each");
     length = c.dims(0)[0];
     batch = c.dims(0)[1];
     hidden = c.dims(2)[2];
