@@ -52,11 +52,6 @@ public:
       writeRounded(function);
     }
     addDerive();
-    remark::passed(module.getLoc(),
-                   remark::RemarkOpts::name("Kept").category("keep-rounded-weights"))
-        << remark::add("{0} weights are kept as they are multiplied, too, and rounded by their "
-                       "update",
-                       weights.size());
   }
 
 private:
@@ -116,8 +111,18 @@ private:
       for (Operation *user : argument.getUsers())
         if (Operation *cast = getRounding(user, argument))
           if (Type kept = getKept(cast->getResult(0)))
-            weights.insert({getArgName(function, number), {argument, kept}});
+            addWeight(function, {argument, kept}, cast->getLoc());
     }
+  }
+
+  void addWeight(func::FuncOp function, const Weight &weight, Location reader) {
+    StringRef name = getArgName(function, weight.parameter.getArgNumber());
+    if (weights.insert({name, weight}).second)
+      remark::passed(reader, remark::RemarkOpts::name("Kept")
+                                 .category("keep-rounded-weights")
+                                 .function(function.getName()))
+          << remark::add("the weight '{0}' is kept in {1}, too, and rounded by its update", name,
+                         getElementTypeOrSelf(weight.kept));
   }
 
   /// The type that a library reads of a rounded weight: its own, or one with more rows.

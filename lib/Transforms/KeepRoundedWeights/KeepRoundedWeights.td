@@ -48,7 +48,7 @@ def KeepRoundedWeightsPass : Pass<"keep-rounded-weights", "::mlir::ModuleOp"> {
     }
     ```
 
-    Remarks, of category `keep-rounded-weights`: `Kept`, with the number of weights.
+    Remarks, of category `keep-rounded-weights`: `Kept` for each weight, at an op that reads it.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
 }

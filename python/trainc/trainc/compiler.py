@@ -15,7 +15,7 @@ from ._programs import compiler, environment
 NEGATABLE = frozenset(
     [
         "hoist_slices", "move_transposes", "exploit_label_sparsity", "eliminate_padding", "chunk_loss", "schedule_updates",
-        "library_convolutions", "fuse_lora", "merge_projections",
+        "library_convolutions", "fuse_lora", "merge_projections", "keep_rounded_weights",
     ]
 )  # fmt: skip
 #: Those that may be given several times, with NAME=VALUE.

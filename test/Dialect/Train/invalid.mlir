@@ -650,7 +650,7 @@ func.func @f(%x: tensor<2xf32>) {
 }
 
 // -----
-// expected-error@+1 {{argument 0: expected train.role parameter, input, hyper, state or gradient, got "weight"}}
+// expected-error@+1 {{argument 0: expected train.role parameter, input, hyper, state, gradient or derived, got "weight"}}
 func.func @f(%x: tensor<2xf32> {train.role = "weight"}) { return }
 
 // -----

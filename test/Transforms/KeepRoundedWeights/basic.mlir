@@ -3,7 +3,8 @@
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: trainc-opt %s --split-input-file --keep-rounded-weights | trainc-opt --split-input-file --keep-rounded-weights | FileCheck %s
 
-// REMARK: Kept{{.*}}2 weights are kept
+// REMARK: Kept{{.*}}the weight 'w' is kept in bf16, too, and rounded by its update
+// REMARK: Kept{{.*}}the weight 'v' is kept in bf16
 
 // What a library multiplies is read rounded and written by whatever updates it, in the shape that it is computed in.
 // CHECK-LABEL: func.func @step
