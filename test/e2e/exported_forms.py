@@ -40,6 +40,18 @@ node Neg(rows) -> y
 """
         + MEAN,
     ),
+    # Near 1 a sigmoid has lost what its logarithm's gradient is.
+    "logsigmoid": (
+        "init far f32[] = 12\nnode Add(h, far) -> x12\nnode Sigmoid(x12) -> s\nnode Log(s) -> y\n" + MEAN,
+        """
+init far f32[] = 12
+node Add(h, far) -> x12
+node Neg(x12) -> minus
+node Softplus(minus) -> p
+node Neg(p) -> y
+"""
+        + MEAN,
+    ),
     # Rows of zeros have a norm without a slope, as in PyTorch.
     "norm": (
         "node ReduceL2(h, last) -> y keepdims=0\n" + MEAN,

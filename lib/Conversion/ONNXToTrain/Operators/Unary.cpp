@@ -20,6 +20,14 @@ static Value softplus(NodeContext &c, Value x) {
   return tb.add(tb.relu(x), tail);
 }
 
+/// PyTorch exports logsigmoid as Log of Sigmoid, whose gradient (1 - s) / s has no digits left where
+/// s is nearly 1, and is NaN where s is 0.
+static Value logarithm(NodeContext &c, Value x) {
+  if (auto sigmoid = x.getDefiningOp<train::SigmoidOp>())
+    return c.tb.neg(softplus(c, c.tb.neg(sigmoid.getOperand())));
+  return c.tb.log(x);
+}
+
 /// As selects: the gradient ends beyond 0 and 1.
 static Value clampUnit(TrainBuilder &tb, Value x) {
   Value zero = tb.scalarLike(x, 0), one = tb.scalarLike(x, 1);
@@ -97,7 +105,7 @@ static const Function functions[] = {
     {"Ceil", 6, make<train::CeilOp>},
     {"Round", 11, make<train::RoundOp>},
     {"Exp", 6, [](NodeContext &c, Value x) { return c.tb.exp(x); }},
-    {"Log", 6, [](NodeContext &c, Value x) { return c.tb.log(x); }},
+    {"Log", 6, logarithm},
     {"Sqrt", 6, [](NodeContext &c, Value x) { return c.tb.sqrt(x); }},
     {"Erf", 9, [](NodeContext &c, Value x) { return c.tb.erf(x); }},
     {"Sin", 7, [](NodeContext &c, Value x) { return c.tb.sin(x); }},
