@@ -112,8 +112,9 @@ Status Session::usable() const {
 }
 
 Status Session::derive() {
-  if (derivedOf == changes && !exposed)
+  if (derivedOf == changes)
     return {};
+  assert(!pending.active && "what sets parameters waits for the steps before");
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(*source->derive(), noSymbols, plan));
   Device::Run run{*plan, nullptr, hypers.all(), {}, /*alone=*/true};

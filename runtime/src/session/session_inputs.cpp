@@ -48,6 +48,9 @@ Status Session::prepareAll(const Function &function, const std::vector<Batch> &b
                            const BindOptions &options) {
   if (!inference)
     TRAINRT_TRY(usable());
+  // Once for all micro-batches, of which some may run when the next one is given.
+  if (exposed)
+    derivedOf = UINT64_MAX;
   TRAINRT_TRY(binder.bindAll(function, batches, options, bound));
   selected.clear();
   // Ranks take the variants that one process takes for micro-batches: they may differ in bits.

@@ -20,8 +20,8 @@ static Value softplus(NodeContext &c, Value x) {
   return tb.add(tb.relu(x), tail);
 }
 
-/// PyTorch exports logsigmoid as Log of Sigmoid, whose gradient (1 - s) / s has no digits left where
-/// s is nearly 1, and is NaN where s is 0.
+/// PyTorch exports logsigmoid as Log of Sigmoid, whose gradient (1 - s) / s has no digits left
+/// where s is nearly 1, and is NaN where s is 0.
 static Value logarithm(NodeContext &c, Value x) {
   if (auto sigmoid = x.getDefiningOp<train::SigmoidOp>())
     return c.tb.neg(softplus(c, c.tb.neg(sigmoid.getOperand())));

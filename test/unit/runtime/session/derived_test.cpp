@@ -146,9 +146,9 @@ TEST_F(Derived, IsMadeForEachStepOfExposedParameters) {
   std::copy(other, other + 3, written);
   TinyBatch batch(8);
   StepResult result, wanted;
-  ASSERT_TRUE(kept->step({batch.batch()}, {}, result).ok());
+  ASSERT_TRUE(kept->step({batch.batch(), batch.batch()}, {}, result).ok());
   ASSERT_TRUE(plain->setParameter(0, {other, DType::F32, {3}, 12}).ok());
-  ASSERT_TRUE(plain->step({batch.batch()}, {}, wanted).ok());
+  ASSERT_TRUE(plain->step({batch.batch(), batch.batch()}, {}, wanted).ok());
   EXPECT_EQ(result.loss, wanted.loss);
 }
 
