@@ -44,6 +44,10 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
       getOperation().emitWarning(
           "recompute: found no layers: no part of the model with a matmul repeats between "
           "places where one tensor is all that is passed on; --memory-budget needs no layers");
+    else if (parsed.level > 0 && !tookAny)
+      getOperation().emitWarning(
+          "recompute: the layers keep nothing that can be rematerialized at this level, which "
+          "changes nothing then; what a loop keeps for its backward stays");
   }
 
 private:
@@ -53,6 +57,7 @@ private:
     std::vector<Opportunity> opportunities = findOpportunities(graph);
     llvm::DenseSet<Operation *> again;
     auto take = [&](const Opportunity &entry) {
+      tookAny = true;
       again.insert(entry.ops.begin(), entry.ops.end());
       remark::passed(entry.op->getLoc(), options(function, "Recomputed"))
           << remark::add("{0} is rematerialized ({1}), which frees {2} bytes", describeOp(entry.op),
@@ -150,6 +155,6 @@ private:
   std::vector<bool> matched;
   std::vector<std::string> patterns;
   llvm::StringSet<> names;
-  bool foundLayers = false;
+  bool foundLayers = false, tookAny = false;
 };
 } // namespace
