@@ -142,14 +142,10 @@ private:
       if (getArgRole(function, argument.getArgNumber()) == kDerived &&
           getArgName(function, argument.getArgNumber()) == name)
         return argument;
-    const unsigned number = function.getNumArguments();
     const Weight &weight = weights.find(name)->second;
-    (void)function.insertArgument(
-        number, weight.kept,
-        builder.getDictionaryAttr({builder.getNamedAttr(kRoleAttr, builder.getStringAttr(kDerived)),
-                                   builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))}),
-        weight.parameter.getLoc());
-    return function.getArgument(number);
+    auto type = cast<RankedTensorType>(weight.kept);
+    return addArgument(function, kDerived, name, type.getShape(), type.getElementType(),
+                       weight.parameter.getLoc());
   }
 
   void readRounded(func::FuncOp function) {
@@ -205,12 +201,8 @@ private:
   void addUpdate(func::FuncOp function, StringRef name, Value value) {
     Operation *end = function.getBody().front().getTerminator();
     end->insertOperands(end->getNumOperands(), value);
-    (void)function.insertResult(
-        function.getNumResults(), value.getType(),
-        builder.getDictionaryAttr(
-            {builder.getNamedAttr(kRoleAttr, builder.getStringAttr("update")),
-             builder.getNamedAttr(kUpdatesAttr, builder.getStringAttr(kDerived)),
-             builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))}));
+    (void)function.insertResult(function.getNumResults(), value.getType(),
+                                getUpdateAttrs(builder, kDerived, name));
   }
 
   /// What a runtime runs once parameters are there.

@@ -32,6 +32,13 @@ Type trainc::accumulatorType(Type gradient) {
              : gradient;
 }
 
+/// In the form that runtime and passes look for: the role says "update", another attribute of what.
+DictionaryAttr trainc::getUpdateAttrs(Builder &b, StringRef role, StringRef name) {
+  return b.getDictionaryAttr({b.getNamedAttr(kRoleAttr, b.getStringAttr("update")),
+                              b.getNamedAttr(kUpdatesAttr, b.getStringAttr(role)),
+                              b.getNamedAttr(kNameAttr, b.getStringAttr(name))});
+}
+
 /// The function is added to the module at once, its type set in `finish`.
 StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
     : opBuilder(module.getContext()) {
@@ -89,12 +96,8 @@ void StepBuilder::result(Value value, DictionaryAttr attrs) {
   resultAttrs.push_back(attrs ? attrs : opBuilder.getDictionaryAttr({}));
 }
 
-/// In the form that runtime and passes look for: the role says "update", another attribute of what.
 void StepBuilder::update(StringRef role, StringRef name, Value value) {
-  result(value, opBuilder.getDictionaryAttr(
-                    {opBuilder.getNamedAttr(kRoleAttr, opBuilder.getStringAttr("update")),
-                     opBuilder.getNamedAttr(kUpdatesAttr, opBuilder.getStringAttr(role)),
-                     opBuilder.getNamedAttr(kNameAttr, opBuilder.getStringAttr(name))}));
+  result(value, getUpdateAttrs(opBuilder, role, name));
 }
 
 /// Order of arguments and results is that of the requests.

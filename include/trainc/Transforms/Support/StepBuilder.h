@@ -20,6 +20,9 @@ mlir::BlockArgument addArgument(mlir::func::FuncOp func, llvm::StringRef role, l
 /// runtime's accumulators hold.
 mlir::Type accumulatorType(mlir::Type gradient);
 
+/// Attributes of a result that replaces the argument of this role and name.
+mlir::DictionaryAttr getUpdateAttrs(mlir::Builder &b, llvm::StringRef role, llvm::StringRef name);
+
 class StepBuilder {
 public:
   /// Starts the function `name` at the end of the module.
